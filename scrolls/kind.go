@@ -1,0 +1,53 @@
+package scrolls
+
+import "github.com/zclconf/go-cty/cty"
+
+// A Kind is what the language needs to know of a kind of glyph. It is declared by
+// the kind itself, as data and pure functions: nothing here looks at a host.
+type Kind struct {
+	Name    string
+	Version int // of the attribute encoding, stored with every glyph
+	// Doc is one paragraph of Markdown: what a glyph of this kind declares, what is
+	// captured, and what undo does.
+	Doc string
+	// LabelAttr names the attribute that a block's label gives when the attribute
+	// is not written ("path" for file "/etc/motd" {}). Empty: the label is a label.
+	LabelAttr string
+	Attrs     []Attr
+	// Identity returns the unescaped parts of the key after the kind. It is called
+	// on checked attributes only.
+	Identity func(a Attrs) []string
+	// Check says what is wrong with attributes whose types are already right.
+	Check func(a Attrs) []Problem
+	// Canonical returns the attributes that the content id is made from, where that
+	// is not simply all of them. It must not change its argument.
+	Canonical func(a Attrs) Attrs
+	// Surface returns the path a glyph is a layer of, and whether it is the base
+	// there (at most one a path). Nil for a kind that is not about a path.
+	Surface func(a Attrs) (path string, base bool)
+}
+
+// An Attr is one attribute of a kind.
+type Attr struct {
+	Name     string
+	Type     cty.Type
+	Required bool
+	// Exact refuses a value that would have to be converted to Type first: a mode
+	// written as a number means something else than its digits.
+	Exact bool
+	// File marks a string that names a local file, relative to the scroll's
+	// directory: the loader hashes it and puts a FileRef in its place.
+	File bool
+	// Hint is added to the message when the type is wrong.
+	Hint    string
+	Default string // for the docs only, as prose: "0644 for a new file"
+	Doc     string // one sentence of Markdown
+}
+
+// A Problem is what a kind finds wrong with one attribute (or, with Attr empty, with
+// the glyph as a whole).
+type Problem struct {
+	Attr    string
+	Summary string // fixed and nameless: "Path is not absolute"
+	Detail  string // sentences: what is wrong, and what to write instead
+}
