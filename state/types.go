@@ -91,6 +91,7 @@ type Step struct {
 	Ledger []LedgerChange
 	Glyphs []StepGlyph
 	Status Status
+	Detail string // what was said when it failed or was reversed
 }
 
 // A Status is how far a step came.
@@ -185,6 +186,20 @@ type Kept struct {
 	Reason string
 }
 
+// A Due is a trigger or check that must still run. Lineage, leaf and name tell one from
+// another; the body is the engine's own.
+type Due struct {
+	Lineage, Leaf, Name string
+	Step                int64 // the step that called for it; 0 for none
+	Body                json.RawMessage
+}
+
+// A Pending is a run that waits to be confirmed; the body is the engine's own.
+type Pending struct {
+	Run  int64
+	Body json.RawMessage
+}
+
 // A Dead is a run that ended without saying so.
 type Dead struct {
 	Run Run
@@ -204,6 +219,8 @@ type Snapshot struct {
 	Applied  []Applied          // all lineages, in the order of application
 	Records  map[string]*Record // by Sort + ":" + Resource
 	Ledger   map[string]*Entry  // by Sort + ":" + Resource
+	Due      []Due
+	Pending  *Pending // nil: no run waits to be confirmed
 	Dead     *Dead
 	// Unknown are keys whose kind's record this golem cannot read; left alone.
 	Unknown []scrolls.Key
