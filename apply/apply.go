@@ -1,0 +1,228 @@
+// Package apply is the spine: it settles an interrupted run, makes a plan, has it
+// approved, enacts it leaf by leaf with the journal always ahead of the host, takes a
+// failing leaf back, and reports. It knows no kind by name.
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golem/plan"
+	"golem/reconcilers"
+	"golem/scrolls"
+	"golem/state"
+)
+
+// Options say what to run, on what, and who is asked and told.
+type Options struct {
+	Journal *state.Journal
+	Host    *reconcilers.Host
+	// HostName is the host's name, for people.
+	HostName string
+	// Scroll is what is wanted; nil is the empty scroll.
+	Scroll  *scrolls.Scroll
+	Lineage string
+	Blind   bool // --no-observe
+	Destroy bool
+	// Unattended says that nobody was there to see the plan (--auto-approve).
+	Unattended bool
+	// Approve shows the plan and asks; it is not called when there is nothing to do.
+	Approve func(*plan.Plan) (bool, error)
+	// Tell is called for each event as it happens; nil: nobody listens.
+	Tell func(Event)
+	// Run says who runs golem, from where and with what.
+	Run state.Run
+	Now func() time.Time
+}
+
+// ErrDeclined says that the plan was shown and not approved.
+var ErrDeclined = errors.New("not approved; nothing was changed")
+
+// A TouchedError is an error after which the host is not what it was: the run could
+// not come to an end. The next run settles it.
+type TouchedError struct{ Err error }
+
+func (e *TouchedError) Error() string { return e.Err.Error() }
+func (e *TouchedError) Unwrap() error { return e.Err }
+
+// An engine is one run.
+type engine struct {
+	o      Options
+	j      *state.Journal
+	w      *reconcilers.World
+	store  *store
+	plan   *plan.Plan
+	report *Report
+	run    state.Run
+	begun  bool
+
+	records map[string]*state.Record
+	touched map[string]bool // resources that this run's steps changed
+	stuck   []string        // paths that stay though the plan meant them to go
+	queue   []func(*state.Tx) error
+	seq     int
+}
+
+// Run brings the host to the scroll. The report is there even with an error, as far
+// as the run came; an error with nothing changed means that nothing was touched.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	e := &engine{
+		o: o, j: o.Journal, store: &store{o.Journal}, run: o.Run,
+		records: map[string]*state.Record{}, touched: map[string]bool{},
+	}
+	e.report = &Report{}
+	recovered, err := e.recover(ctx)
+	e.report.Recovered = recovered
+	if err != nil {
+		return e.report, err
+	}
+	if err := e.makePlan(); err != nil {
+		if recovered != nil {
+			err = &TouchedError{err}
+		}
+		return e.report, err
+	}
+	defer e.w.Close()
+	if err := e.approved(); err != nil || e.plan.Empty() {
+		return e.report, err
+	}
+	return e.report, e.enact(ctx)
+}
+
+// makePlan works out what to do from the journal and the host as they are now.
+func (e *engine) makePlan() error {
+	snap, err := e.j.Snapshot()
+	if err != nil {
+		return err
+	}
+	w := reconcilers.NewWorld(e.o.Host, e.store)
+	defer w.Close()
+	p, err := plan.Make(plan.Input{
+		Scroll: e.o.Scroll, Lineage: e.o.Lineage, Host: e.o.HostName, Snapshot: snap, World: w,
+		Blind: e.o.Blind, Destroy: e.o.Destroy,
+	})
+	if err != nil {
+		return err
+	}
+	e.plan = p
+	e.records = snap.Records
+	e.w = reconcilers.NewWorld(e.o.Host, e.store)
+	snap, err = e.j.Snapshot() // the plan played with the ledger of the first
+	if err != nil {
+		return err
+	}
+	e.w.Ledger = snap.Ledger
+	e.w.Needed = e.needed
+	e.w.Recorded = func(path string) bool { return e.records[reconcilers.RecordKey("path", path)] != nil }
+	e.report.begin(p)
+	return nil
+}
+
+// needed says whether something stands at or beneath a path when the run is over:
+// what the plan declares, and what a failed leaf left.
+func (e *engine) needed(path string) bool {
+	if e.plan.Needed(path) {
+		return true
+	}
+	for _, stuck := range e.stuck {
+		if stuck == path || len(stuck) > len(path) && stuck[:len(path)+1] == path+"/" {
+			return true
+		}
+	}
+	return false
+}
+
+// approved has the plan seen and agreed to. What lies outside the content ids needs
+// no approval: it changes nothing on the host.
+func (e *engine) approved() error {
+	if e.plan.Empty() {
+		return e.update()
+	}
+	if err := e.guard(); err != nil {
+		return err
+	}
+	yes, err := e.o.Approve(e.plan)
+	if err != nil {
+		return err
+	}
+	if !yes {
+		return ErrDeclined
+	}
+	return nil
+}
+
+// A ManyRemovesError says that an unattended run would remove too much.
+type ManyRemovesError struct{ Removes, InForce int }
+
+func (e *ManyRemovesError) Error() string {
+	return fmt.Sprintf("apply: this would remove %d of %d glyphs, and nobody is watching", e.Removes, e.InForce)
+}
+
+// Hint says how to allow it.
+func (e *ManyRemovesError) Hint() string {
+	return fmt.Sprintf("if that is meant, set policy { max_removes = %d }, run it at a terminal, or use golem destroy", e.Removes)
+}
+
+// guard stops an unattended run that would remove more than half of the lineage's
+// glyphs and more than twenty (design: "Many removes"). A destroy and a declared empty
+// scroll say what they mean.
+func (e *engine) guard() error {
+	const few = 20
+	if !e.o.Unattended || e.o.Destroy || e.o.Scroll == nil || len(e.o.Scroll.Glyphs()) == 0 {
+		return nil
+	}
+	s := e.plan.Summary()
+	inForce := s.Remove + s.Replace + s.Repair + s.Unchanged
+	if allowed := e.o.Scroll.Policies[""].MaxRemoves; allowed >= 0 && e.o.Scroll.Policies[""] != (scrolls.Policy{}) {
+		if s.Remove > allowed {
+			return &ManyRemovesError{s.Remove, inForce}
+		}
+		return nil
+	}
+	if s.Remove > few && s.Remove*2 > inForce {
+		return &ManyRemovesError{s.Remove, inForce}
+	}
+	return nil
+}
+
+// update brings what lies outside the content ids up to date in the journal.
+func (e *engine) update() error {
+	if len(e.plan.Updates) == 0 {
+		return nil
+	}
+	return e.j.Do(e.writeUpdates)
+}
+
+func (e *engine) writeUpdates(tx *state.Tx) error {
+	for _, u := range e.plan.Updates {
+		if err := tx.UpdateGlyph(e.o.Lineage, u.Key, u.Leaf, u.Glyph); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// do commits what is queued together with fn, which may be nil.
+func (e *engine) do(fn func(*state.Tx) error) error {
+	queue := e.queue
+	err := e.j.Do(func(tx *state.Tx) error {
+		for _, write := range queue {
+			if err := write(tx); err != nil {
+				return err
+			}
+		}
+		if fn == nil {
+			return nil
+		}
+		return fn(tx)
+	})
+	if err == nil {
+		e.queue = nil
+	}
+	return err
+}

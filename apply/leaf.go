@@ -1,0 +1,349 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golem/plan"
+	"golem/reconcilers"
+	"golem/scrolls"
+	"golem/state"
+)
+
+// enact runs the plan, leaf by leaf, then the last wave, and commits the revision.
+func (e *engine) enact(ctx context.Context) error {
+	stages := make([]*plan.Leaf, 0, len(e.plan.Leaves)+1)
+	for _, leaf := range e.plan.Leaves {
+		if acting(leaf.Turns) {
+			stages = append(stages, leaf)
+			continue
+		}
+		e.report.leaf(leaf.Path).Outcome = Settled
+	}
+	if len(e.plan.Wave) > 0 {
+		stages = append(stages, &plan.Leaf{Path: plan.WaveLeaf, Turns: e.plan.Wave})
+	}
+	for i, leaf := range stages {
+		if ctx.Err() != nil {
+			e.skip(leaf)
+			continue
+		}
+		if err := e.leaf(ctx, leaf, i == len(stages)-1); err != nil {
+			return e.fatal(err)
+		}
+	}
+	if err := e.commit(); err != nil {
+		return e.fatal(err)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// acting says whether a leaf has anything to write or do in its own turn.
+func acting(turns []*reconcilers.Turn) bool {
+	for _, t := range turns {
+		if t.Step != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// fatal marks an error of the journal itself: golem must not act without it.
+func (e *engine) fatal(err error) error {
+	if e.begun || e.report.Recovered != nil {
+		return &TouchedError{err}
+	}
+	return err
+}
+
+// skip notes a leaf that was not reached. What stands there stays.
+func (e *engine) skip(leaf *plan.Leaf) {
+	e.report.leaf(leaf.Path).Outcome = Skipped
+	e.stay(leaf.Turns)
+	e.ended(leaf, Skipped)
+}
+
+// stay remembers that what these turns would have taken away is still there.
+func (e *engine) stay(turns []*reconcilers.Turn) {
+	for _, t := range turns {
+		if e.records[reconcilers.RecordKey(t.Sort, t.Resource)] != nil {
+			e.stuck = append(e.stuck, t.Resource)
+		}
+	}
+}
+
+// leaf enacts one leaf. An error of the leaf is the leaf's own and is reported; what
+// comes back is an error of the journal, which ends the run.
+func (e *engine) leaf(ctx context.Context, leaf *plan.Leaf, last bool) error {
+	e.tell(Event{Type: "leaf_started", Leaf: leaf.Path})
+	var done []*state.Step
+	rest := leaf.Turns
+	for len(rest) > 0 {
+		if rest[0].Step == nil {
+			rest = rest[1:]
+			continue
+		}
+		batch := upTo(rest)
+		batch = batch[:reconcilers.Reconcilers[batch[0].Sort].Batch(batch)]
+		rest = rest[len(batch):]
+		steps, failure, err := e.batch(ctx, leaf, batch)
+		if err != nil {
+			return err
+		}
+		done = append(done, steps...)
+		if failure != nil {
+			return e.fail(leaf, done, failure)
+		}
+	}
+	return e.settle(leaf, done, last)
+}
+
+// upTo cuts turns at the first one that is not to be enacted or is of another sort.
+func upTo(turns []*reconcilers.Turn) []*reconcilers.Turn {
+	for i, t := range turns {
+		if t.Step == nil || t.Sort != turns[0].Sort {
+			return turns[:i]
+		}
+	}
+	return turns
+}
+
+// batch looks again, writes the intents, and enacts. failure is the leaf's error; the
+// steps then still have to be taken back.
+func (e *engine) batch(ctx context.Context, leaf *plan.Leaf, planned []*reconcilers.Turn) (steps []*state.Step, failure, err error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err(), nil
+	}
+	rec := reconcilers.Reconcilers[planned[0].Sort]
+	turns, failure := e.refresh(rec, leaf, planned)
+	if failure != nil || len(turns) == 0 {
+		return nil, failure, nil
+	}
+	for _, t := range turns {
+		steps = append(steps, t.Step)
+	}
+	var own error // what the host said while its bytes were captured: the leaf's error
+	err = e.do(func(tx *state.Tx) error {
+		if own = rec.Capture(e.w, e.store, turns); own != nil {
+			return own
+		}
+		return e.intend(tx, turns, steps)
+	})
+	if own != nil {
+		return nil, own, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	e.begun = true
+	for _, s := range steps {
+		e.touched[reconcilers.RecordKey(s.Sort, s.Resource)] = true
+	}
+	if at, err := rec.Enact(ctx, e.w, e.store, turns); err != nil {
+		return steps, &stepError{keyOf(turns[at]), err}, nil
+	}
+	for _, t := range turns {
+		e.remember(t.Step)
+	}
+	e.enacted(leaf, turns)
+	return steps, nil, nil
+}
+
+// A stepError is what went wrong, and at which glyph.
+type stepError struct {
+	key scrolls.Key
+	err error
+}
+
+func (e *stepError) Error() string { return e.err.Error() }
+func (e *stepError) Unwrap() error { return e.err }
+
+func keyOf(t *reconcilers.Turn) scrolls.Key {
+	if t.Step != nil && len(t.Step.Glyphs) > 0 {
+		return t.Step.Glyphs[0].Key
+	}
+	return scrolls.Key(t.Resource)
+}
+
+// refresh works the turns out again from the host as it is now, and compares with
+// what the plan saw: plan and apply share one code path, and nothing is enacted that
+// nobody approved.
+func (e *engine) refresh(rec reconcilers.Reconciler, leaf *plan.Leaf, planned []*reconcilers.Turn) ([]*reconcilers.Turn, error) {
+	var turns []*reconcilers.Turn
+	for _, p := range planned {
+		if len(p.Step.Glyphs) == 0 { // a by-product: worked out once, and looked at again when it goes
+			p.Step.Leaf = leaf.Path
+			turns = append(turns, p)
+			continue
+		}
+		name := reconcilers.RecordKey(p.Sort, p.Resource)
+		r := p.Request
+		r.Record, r.Now, r.Leaf = e.records[name], nil, leaf.Path
+		t, err := rec.Turn(e.w, r)
+		if err == nil && !e.touched[name] && t.Moved(p) {
+			err = fmt.Errorf("enact %s: %w", keyOf(p), reconcilers.ErrMoved)
+		}
+		if err == nil {
+			err = rec.Fit(e.w, t)
+		}
+		if err != nil {
+			return nil, &stepError{keyOf(p), err}
+		}
+		if t.Step == nil {
+			continue // an earlier leaf's failure left nothing to do here
+		}
+		turns = append(turns, t)
+	}
+	return turns, nil
+}
+
+// intend writes everything about the turns that must outlive a crash.
+func (e *engine) intend(tx *state.Tx, turns []*reconcilers.Turn, steps []*state.Step) error {
+	if !e.begun {
+		if err := e.begin(tx); err != nil {
+			return err
+		}
+	}
+	for _, s := range steps {
+		s.Run = e.run.ID
+	}
+	if err := tx.Intend(steps); err != nil {
+		return err
+	}
+	for _, t := range turns {
+		for i := range t.Keeps {
+			k := t.Keeps[i]
+			k.Run, k.Step = e.run.ID, t.Step.ID
+			if err := tx.Keep(&k); err != nil {
+				return err
+			}
+			e.report.Kept = append(e.report.Kept, k)
+		}
+	}
+	return nil
+}
+
+func (e *engine) begin(tx *state.Tx) error {
+	e.run.ID = 0
+	e.run.Lineage = e.o.Lineage
+	if err := tx.Begin(&e.run); err != nil {
+		return err
+	}
+	if e.o.Scroll != nil && e.o.Scroll.Defaulted && e.plan.Revision == 0 {
+		return tx.BindLineage(e.o.Lineage, e.o.Scroll.Dir)
+	}
+	return nil
+}
+
+// remember brings the live records up to what a step left.
+func (e *engine) remember(s *state.Step) {
+	setRecord(e.records, s, s.After)
+}
+
+func setRecord(records map[string]*state.Record, s *state.Step, r *state.Record) {
+	name := reconcilers.RecordKey(s.Sort, s.Resource)
+	if r == nil {
+		delete(records, name)
+		return
+	}
+	records[name] = r
+}
+
+// settle writes the ends of a leaf's steps and the leaf's own.
+func (e *engine) settle(leaf *plan.Leaf, done []*state.Step, last bool) error {
+	e.queue = append(e.queue, func(tx *state.Tx) error {
+		for _, s := range done {
+			if err := tx.Done(s); err != nil {
+				return err
+			}
+		}
+		return e.leafEnd(tx, leaf, Settled, nil)
+	})
+	e.report.leaf(leaf.Path).Outcome = Settled
+	if last {
+		return nil // the revision's commit makes it durable; then it is told
+	}
+	if err := e.do(nil); err != nil {
+		return err
+	}
+	e.ended(leaf, Settled)
+	return nil
+}
+
+func (e *engine) leafEnd(tx *state.Tx, leaf *plan.Leaf, outcome string, failures []string) error {
+	if !e.begun {
+		return nil
+	}
+	return tx.LeafEnd(e.run.ID, state.LeafOutcome{Leaf: leaf.Path, Outcome: outcome, Failures: failures})
+}
+
+// fail takes a leaf back to its last committed state, newest step first, and writes
+// down what could not be taken back.
+func (e *engine) fail(leaf *plan.Leaf, steps []*state.Step, failure error) error {
+	r := e.report.leaf(leaf.Path)
+	r.fail(failure)
+	e.tell(Event{Type: "failed", Leaf: leaf.Path, Key: string(failedKey(failure)), Message: failure.Error()})
+	// The way back is not to be interrupted: it ends where the leaf was whole.
+	ctx := context.Background()
+	stuck := map[*state.Step]error{}
+	for i := len(steps) - 1; i >= 0; i-- {
+		s := steps[i]
+		if err := reconcilers.Reconcilers[s.Sort].Undo(ctx, e.w, e.store, s); err != nil {
+			stuck[s] = err
+			r.fail(fmt.Errorf("take back %s: %w", s.Resource, err))
+		}
+	}
+	if e.begun {
+		err := e.do(func(tx *state.Tx) error {
+			for i := len(steps) - 1; i >= 0; i-- {
+				if err := e.endFailed(tx, steps[i], failure, stuck[steps[i]]); err != nil {
+					return err
+				}
+			}
+			return e.leafEnd(tx, leaf, RolledBack, r.texts())
+		})
+		if err != nil {
+			return errors.Join(failure, err)
+		}
+	}
+	for _, s := range steps {
+		e.unremember(s, stuck[s])
+	}
+	e.stay(leaf.Turns)
+	r.Outcome = RolledBack
+	r.takenBack()
+	e.ended(leaf, RolledBack)
+	return nil
+}
+
+// endFailed writes how a step of a failed leaf ended. One that could not be taken back
+// keeps its receipt: what it was to leave stays on record, and is tried again.
+func (e *engine) endFailed(tx *state.Tx, s *state.Step, failure, stuck error) error {
+	switch {
+	case stuck == nil:
+		return tx.Reverse(s, failure.Error())
+	case s.After == nil:
+		return tx.Fail(s, stuck.Error())
+	}
+	return tx.Done(s)
+}
+
+func (e *engine) unremember(s *state.Step, stuck error) {
+	if stuck != nil && s.After != nil {
+		e.remember(s)
+		return
+	}
+	setRecord(e.records, s, s.Before)
+	for _, change := range s.Ledger {
+		name := reconcilers.RecordKey(change.Sort, change.Resource)
+		if change.Before == nil {
+			delete(e.w.Ledger, name)
+		} else {
+			e.w.Ledger[name] = change.Before
+		}
+	}
+}

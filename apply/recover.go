@@ -1,0 +1,124 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	"golem/plan"
+	"golem/reconcilers"
+	"golem/scrolls"
+	"golem/state"
+)
+
+// A Recovered tells what a run did about an interrupted one before it.
+type Recovered struct {
+	Lineage  string              `json:"lineage"`
+	Command  string              `json:"command"`
+	Started  string              `json:"started"`
+	Revision int                 `json:"revision"` // the interrupted run's, now
+	Leaves   []state.LeafOutcome `json:"leaves"`
+	Keys     []string            `json:"keys"` // taken back
+}
+
+// Recover settles an interrupted run and nothing else. It returns nil where there is
+// none.
+func Recover(ctx context.Context, o Options) (*Recovered, error) {
+	e := &engine{o: o, j: o.Journal, store: &store{o.Journal}, report: &Report{}}
+	return e.recover(ctx)
+}
+
+// recover takes back the leaf that was in flight when a run died, from the steps' own
+// inverses; leaves that had settled stay settled. The attempt becomes a revision that
+// says so. Recovery may itself die at any point: it starts again where it was.
+func (e *engine) recover(ctx context.Context) (*Recovered, error) {
+	snap, err := e.j.Snapshot()
+	if err != nil || snap.Dead == nil {
+		return nil, err
+	}
+	dead := snap.Dead
+	w := reconcilers.NewWorld(e.o.Host, e.store)
+	defer w.Close()
+	for i := len(dead.Steps) - 1; i >= 0; i-- {
+		s := dead.Steps[i]
+		rec := reconcilers.Reconcilers[s.Sort]
+		if rec == nil {
+			return nil, fmt.Errorf("recover %s: this golem does not know how to take back a %q", s.Resource, s.Sort)
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, &TouchedError{err}
+		}
+		if err := rec.Undo(ctx, w, e.store, s); err != nil {
+			return nil, &TouchedError{fmt.Errorf("recover %s: %w", s.Resource, err)}
+		}
+	}
+	r, rev := recovered(dead)
+	err = e.j.Do(func(tx *state.Tx) error { return settleDead(tx, dead, r, rev) })
+	if err != nil {
+		return nil, &TouchedError{err}
+	}
+	r.Revision = rev.Number
+	e.tell(Event{Type: "recovered", Message: r.Sentence()})
+	return r, nil
+}
+
+// recovered is the account of a recovery, and the revision it makes of the attempt.
+func recovered(dead *state.Dead) (*Recovered, *state.Revision) {
+	r := &Recovered{
+		Lineage: dead.Run.Lineage, Command: dead.Run.Command, Started: dead.Run.Started.UTC().Format("2006-01-02T15:04:05Z"),
+		Leaves: append([]state.LeafOutcome{}, dead.Leaves...), Keys: []string{},
+	}
+	seen := map[string]bool{}
+	for _, s := range dead.Steps {
+		if !seen[s.Leaf] {
+			seen[s.Leaf] = true
+			r.Leaves = append(r.Leaves, state.LeafOutcome{
+				Leaf: s.Leaf, Outcome: RolledBack, Failures: []string{"the run was interrupted"},
+			})
+		}
+		for _, part := range s.Glyphs {
+			r.Keys = append(r.Keys, string(part.Key))
+		}
+	}
+	return r, &state.Revision{Lineage: dead.Run.Lineage, Run: dead.Run, Outcome: "recovered", Leaves: r.Leaves}
+}
+
+// settleDead writes the ends of a dead run.
+func settleDead(tx *state.Tx, dead *state.Dead, r *Recovered, rev *state.Revision) error {
+	for i := len(dead.Steps) - 1; i >= 0; i-- {
+		if err := tx.Reverse(dead.Steps[i], "the run was interrupted"); err != nil {
+			return err
+		}
+	}
+	for _, leaf := range r.Leaves[len(dead.Leaves):] {
+		if err := tx.LeafEnd(dead.Run.ID, leaf); err != nil {
+			return err
+		}
+	}
+	applied, err := tx.Applied(dead.Run.Lineage)
+	if err != nil {
+		return err
+	}
+	byLeaf := map[string]int{}
+	for _, a := range applied {
+		at, ok := byLeaf[a.Leaf]
+		if !ok {
+			at = len(rev.Declared)
+			byLeaf[a.Leaf] = at
+			rev.Declared = append(rev.Declared, state.Declared{Leaf: a.Leaf, Glyphs: []*scrolls.Glyph{}})
+		}
+		rev.Declared[at].Glyphs = append(rev.Declared[at].Glyphs, a.Glyph)
+	}
+	return tx.Commit(rev)
+}
+
+// Sentence tells a recovery to a person.
+func (r *Recovered) Sentence() string {
+	where := ""
+	for _, leaf := range r.Leaves {
+		if leaf.Outcome == RolledBack && leaf.Leaf != plan.WaveLeaf {
+			where = " in " + leaf.Leaf
+		}
+	}
+	return fmt.Sprintf("Recovered: the %s of %s was interrupted; %d of its glyphs%s taken back, as revision %d of %s.",
+		r.Command, r.Started, len(r.Keys), where, r.Revision, r.Lineage)
+}

@@ -1,0 +1,76 @@
+package apply
+
+import (
+	"fmt"
+	"strings"
+
+	"golem/plan"
+	"golem/state"
+)
+
+// Text writes what a run did, as a person reads it: what was applied, what was taken
+// back, what was never reached.
+func (r *Report) Text(out *plan.Printer) error {
+	b := &strings.Builder{}
+	for _, leaf := range r.Leaves {
+		leaf.text(out, b)
+	}
+	for _, k := range r.Kept {
+		fmt.Fprintf(b, "%s %s: golem kept show %d\n", out.Warn("kept"), plan.Printable(k.Path), k.ID)
+	}
+	b.WriteString(r.verdict(out) + "\n")
+	return out.Printf("%s", b.String())
+}
+
+func (l *LeafReport) text(out *plan.Printer, b *strings.Builder) {
+	if len(l.Glyphs) == 0 && len(l.Failures) == 0 {
+		return
+	}
+	applied, changed := 0, 0
+	for _, g := range l.Glyphs {
+		if g.Outcome == "applied" {
+			applied++
+		}
+		if g.Changed {
+			changed++
+		}
+	}
+	name := plan.Printable(l.Leaf)
+	switch l.Outcome {
+	case Settled:
+		fmt.Fprintf(b, "%s  %s: %d applied, %d changed the host\n", out.Good("settled    "), name, applied, changed)
+	case RolledBack:
+		fmt.Fprintf(b, "%s  %s: it failed, and is as it was before this run\n", out.Bad("rolled back"), name)
+	case Skipped:
+		fmt.Fprintf(b, "%s  %s: not reached\n", out.Warn("skipped    "), name)
+	}
+	for _, f := range l.Failures {
+		text := f.Message
+		if f.Key != "" && !strings.Contains(text, strings.TrimPrefix(f.Key, "file:")) {
+			text = f.Key + ": " + text
+		}
+		lines := plan.Wrap(plan.Printable(text), out.Columns(13))
+		fmt.Fprintf(b, "             %s\n", strings.Join(lines, "\n             "))
+	}
+}
+
+// verdict is the report's last line.
+func (r *Report) verdict(out *plan.Printer) string {
+	counts := map[state.Op]int{}
+	for _, l := range r.Leaves {
+		for _, g := range l.Glyphs {
+			if g.Outcome == "applied" {
+				counts[g.Op]++
+			}
+		}
+	}
+	head := out.Good("Applied")
+	switch r.Outcome {
+	case "partial":
+		head = out.Bad("Partly applied")
+	case RolledBack:
+		head = out.Bad("Rolled back")
+	}
+	return fmt.Sprintf("%s as revision %d: %d installed, %d replaced, %d repaired, %d removed.", head, r.Revision,
+		counts[state.Install], counts[state.Replace], counts[state.Repair], counts[state.Remove])
+}

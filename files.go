@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+
+	"github.com/aymanbagabas/go-udiff"
+	"github.com/urfave/cli/v3"
+
+	"golem/plan"
+	"golem/scrolls"
+)
+
+func (a *app) validateCommand() *cli.Command {
+	return &cli.Command{
+		Name: "validate", Usage: "check a scroll without looking at the host", ArgsUsage: "[PATH]",
+		Action: func(_ context.Context, c *cli.Command) error {
+			s, err := open(c)
+			if err != nil {
+				return err
+			}
+			scroll, err := s.load()
+			if err != nil {
+				return err
+			}
+			return a.printer(a.out).Printf("%s is valid: %d glyphs in %d leaves.\n",
+				plan.Printable(scroll.Name), len(scroll.Glyphs()), len(scroll.Leaves))
+		},
+	}
+}
+
+func (a *app) fmtCommand() *cli.Command {
+	return &cli.Command{
+		Name: "fmt", Usage: "lay out scrolls in the one usual way", ArgsUsage: "[PATH… | -]",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "check", Usage: "change nothing; exit 1 if something would change"},
+			&cli.BoolFlag{Name: "diff", Usage: "show what would change"},
+		},
+		Action: a.format,
+	}
+}
+
+func (a *app) format(_ context.Context, c *cli.Command) error {
+	paths := c.Args().Slice()
+	if len(paths) == 0 {
+		paths = []string{"."}
+	}
+	if len(paths) == 1 && paths[0] == "-" {
+		return a.formatStream()
+	}
+	files, err := scrollFiles(paths)
+	if err != nil {
+		return err
+	}
+	changed := false
+	for _, file := range files {
+		differs, err := a.formatFile(file, c.Bool("check"), c.Bool("diff"))
+		if err != nil {
+			return err
+		}
+		changed = changed || differs
+	}
+	if changed && c.Bool("check") {
+		return exitCode(exitError)
+	}
+	return nil
+}
+
+func (a *app) formatStream() error {
+	src, err := io.ReadAll(a.stdin)
+	if err != nil {
+		return fmt.Errorf("read standard input: %w", err)
+	}
+	next, err := scrolls.Format(src, "standard input")
+	if err != nil {
+		return err
+	}
+	_, err = a.out.Write(next)
+	return err
+}
+
+// scrollFiles lists the .hcl files that paths name, directories without what is
+// beneath them.
+func scrollFiles(paths []string) ([]string, error) {
+	var files []string
+	for _, path := range paths {
+		st, err := os.Stat(path)
+		if err != nil {
+			return nil, fmt.Errorf("find scroll: %w", err)
+		}
+		if !st.IsDir() {
+			files = append(files, path)
+			continue
+		}
+		found, err := filepath.Glob(filepath.Join(path, "*.hcl"))
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", path, err)
+		}
+		sort.Strings(found)
+		files = append(files, found...)
+	}
+	if len(files) == 0 {
+		return nil, errors.New("fmt: there is no .hcl file here")
+	}
+	return files, nil
+}
+
+func (a *app) formatFile(file string, check, diff bool) (bool, error) {
+	src, err := os.ReadFile(file)
+	if err != nil {
+		return false, fmt.Errorf("read scroll: %w", err)
+	}
+	next, err := scrolls.Format(src, file)
+	if err != nil || bytes.Equal(src, next) {
+		return false, err
+	}
+	out := a.printer(a.out)
+	if diff {
+		if err := out.Printf("%s", udiff.Unified(file, file+" (formatted)", string(src), string(next))); err != nil {
+			return true, err
+		}
+	} else if err := out.Printf("%s\n", plan.Printable(file)); err != nil {
+		return true, err
+	}
+	if check || diff {
+		return true, nil
+	}
+	return true, replace(file, next)
+}
+
+// replace swaps a scroll for its formatted self in one step, keeping its mode.
+func replace(file string, data []byte) error {
+	st, err := os.Stat(file)
+	if err != nil {
+		return fmt.Errorf("write scroll: %w", err)
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(file), ".fmt-*")
+	if err != nil {
+		return fmt.Errorf("write scroll: %w", err)
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(data)
+	err = errors.Join(err, tmp.Chmod(st.Mode().Perm()), tmp.Sync(), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), file)
+	}
+	if err != nil {
+		return fmt.Errorf("write scroll: %w", err)
+	}
+	return nil
+}
+
+func (a *app) versionCommand() *cli.Command {
+	return &cli.Command{
+		Name: "version", Usage: "say which golem this is", Flags: []cli.Flag{jsonFlag},
+		Action: func(_ context.Context, c *cli.Command) error {
+			if c.Bool("json") {
+				return plan.WriteJSON(a.out, map[string]any{"format_version": plan.FormatVersion, "version": version})
+			}
+			return a.printer(a.out).Printf("golem %s\n", version)
+		},
+	}
+}

@@ -1,0 +1,225 @@
+// Command golem brings one Linux host to what an HCL scroll says, shows first what it
+// will do, and can take back exactly what it did.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/mattn/go-isatty"
+	"github.com/urfave/cli/v3"
+	"golang.org/x/sys/unix"
+
+	"golem/apply"
+	"golem/plan"
+	"golem/scrolls"
+	"golem/state"
+)
+
+// version is set when golem is built.
+var version = "dev"
+
+// Exit codes, as docs/commands.md lists them.
+const (
+	exitDone        = 0
+	exitError       = 1 // nothing was touched
+	exitChanges     = 2 // plan --detailed-exitcode
+	exitPartial     = 3
+	exitLocked      = 4
+	exitInterrupted = 130
+)
+
+func main() {
+	os.Exit(run(os.Args, os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is main with its streams, and the exit code as its result.
+func run(args []string, stdin, stdout, stderr *os.File) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	go func() {
+		<-ctx.Done()
+		stop() // a second signal ends golem at once; the journal is whole at every instant
+	}()
+	// A reader of our output that goes away must not kill a run half way.
+	signal.Ignore(syscall.SIGPIPE)
+	a := &app{stdin: stdin, out: stdout, err: stderr}
+	err := a.command().Run(ctx, args)
+	return a.finish(err)
+}
+
+// An app is one invocation of golem.
+type app struct {
+	stdin    *os.File
+	out, err *os.File
+	plain    bool // --no-color
+}
+
+// An exitCode is a result that is told by the exit code alone.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// finish prints an error with its hint, and turns it into an exit code.
+func (a *app) finish(err error) int {
+	var code exitCode
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &code):
+		return int(code)
+	case errors.Is(err, unix.EPIPE):
+		return exitError
+	}
+	a.print(err)
+	return exitOf(err)
+}
+
+// exitOf is the exit code of an error.
+func exitOf(err error) int {
+	var locked *state.LockedError
+	var touched *apply.TouchedError
+	switch {
+	case errors.As(err, &touched):
+		return exitPartial
+	case errors.As(err, &locked):
+		return exitLocked
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	}
+	return exitError
+}
+
+// print writes an error to stderr: diagnostics with their snippets, anything else as
+// one line, and a hint where the user can act.
+func (a *app) print(err error) {
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) && !isDisk(err) {
+		for _, one := range joined.Unwrap() {
+			a.print(one)
+		}
+		return
+	}
+	var diags *scrolls.Diagnostics
+	if errors.As(err, &diags) {
+		width := columns(a.err)
+		if width == 0 {
+			width = 78
+		}
+		if werr := diags.Write(a.err, uint(width), a.color(a.err)); werr == nil {
+			return
+		}
+	}
+	fmt.Fprintf(a.err, "golem: %s\n", plan.Printable(err.Error()))
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) {
+		fmt.Fprintf(a.err, "hint: %s\n", plan.Printable(hinted.Hint()))
+	}
+}
+
+func isDisk(err error) bool {
+	var disk *state.DiskError
+	return errors.As(err, &disk)
+}
+
+// command is the command table.
+func (a *app) command() *cli.Command {
+	root := &cli.Command{
+		Name: "golem", Usage: "bring this host to a scroll, and give it back to the last byte",
+		Version: version, HideVersion: true, HideHelpCommand: true,
+		Writer: a.out, ErrWriter: a.err, Suggest: true,
+		Flags: commonFlags(),
+		Before: func(ctx context.Context, c *cli.Command) (context.Context, error) {
+			a.plain = c.Bool("no-color")
+			return ctx, nil
+		},
+		Action: func(_ context.Context, c *cli.Command) error {
+			if c.Args().Present() {
+				return unknownCommand(c, c.Args().First())
+			}
+			return cli.ShowRootCommandHelp(c)
+		},
+		// main alone decides the exit code.
+		ExitErrHandler: func(context.Context, *cli.Command, error) {},
+		Commands: []*cli.Command{
+			a.planCommand(), a.applyCommand(), a.destroyCommand(), a.recoverCommand(),
+			a.historyCommand(), a.showCommand(), a.stateCommand(), a.keptCommand(),
+			a.validateCommand(), a.fmtCommand(), a.versionCommand(),
+		},
+	}
+	quietUsage(root)
+	return root
+}
+
+// quietUsage makes a usage error one line, in this command and all beneath it.
+func quietUsage(c *cli.Command) {
+	c.OnUsageError = func(_ context.Context, c *cli.Command, err error, _ bool) error {
+		return &usageError{command: c.FullName(), err: err}
+	}
+	for _, sub := range c.Commands {
+		sub.HideHelpCommand = true
+		quietUsage(sub)
+	}
+}
+
+// A usageError is a command line that golem does not understand.
+type usageError struct {
+	command string
+	err     error
+}
+
+func (e *usageError) Error() string { return e.command + ": " + e.err.Error() }
+
+// Hint says where the flags are listed.
+func (e *usageError) Hint() string { return e.command + " --help lists what there is" }
+
+func unknownCommand(c *cli.Command, name string) error {
+	err := fmt.Errorf("there is no command %q", name)
+	if like := cli.SuggestCommand(c.Commands, name); like != "" {
+		err = fmt.Errorf("there is no command %q; did you mean %q?", name, like)
+	}
+	return &usageError{command: c.FullName(), err: err}
+}
+
+// commonFlags are understood by every command.
+func commonFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "state", Usage: "the journal `FILE`", Sources: cli.EnvVars("GOLEM_STATE")},
+		&cli.StringFlag{Name: "root", Usage: "act on the file tree in `DIR`, as for an image build"},
+		&cli.StringFlag{Name: "name", Usage: "the lineage's `NAME`, instead of the scroll's own"},
+		&cli.StringSliceFlag{Name: "var", Usage: "set a variable: `NAME=VALUE`; may be repeated"},
+		&cli.StringSliceFlag{Name: "var-file", Usage: "read variables from `FILE`; may be repeated"},
+		&cli.DurationFlag{Name: "lock-timeout", Usage: "how long to wait for another run to end"},
+		&cli.BoolFlag{Name: "no-color", Usage: "print no colours"},
+	}
+}
+
+// color says whether a stream gets colours: only a terminal does, and only if nobody
+// asked for none (no-color.org; CLICOLOR_FORCE as in bixense.com/clicolors).
+func (a *app) color(f *os.File) bool {
+	if a.plain || os.Getenv("NO_COLOR") != "" {
+		return false
+	}
+	if force := os.Getenv("CLICOLOR_FORCE"); force != "" && force != "0" {
+		return true
+	}
+	return os.Getenv("TERM") != "dumb" && isatty.IsTerminal(f.Fd())
+}
+
+// columns is the width of a terminal; 0 for anything else.
+func columns(f *os.File) int {
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	return int(size.Col)
+}
+
+// printer writes text for people to a stream.
+func (a *app) printer(f *os.File) *plan.Printer {
+	return plan.NewPrinter(f, plan.Style{Color: a.color(f), Width: columns(f)})
+}

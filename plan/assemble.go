@@ -1,0 +1,222 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"golem/reconcilers"
+	"golem/scrolls"
+	"golem/state"
+)
+
+// gather sorts declared and dropped glyphs by the resource they are about and the
+// leaf whose turn it is.
+func (m *maker) gather(glyphs []*scrolls.Glyph) {
+	declared := map[scrolls.Key]*scrolls.Glyph{}
+	for i, g := range glyphs {
+		declared[g.Key] = g
+		spot := m.spots[g]
+		kind, _ := reconcilers.KindOf(g.Kind)
+		a := m.thing(kind.Sort, spot.Resource).ask(m.leafAt[g.Leaf])
+		if len(a.set) == 0 {
+			a.at = i
+		}
+		a.set, a.via = append(a.set, g), spot.Via
+		m.plan.needed = append(m.plan.needed, spot.Resource)
+	}
+	for i := len(m.snap.Applied) - 1; i >= 0; i-- { // newest first
+		was := m.snap.Applied[i]
+		if was.Lineage != m.in.Lineage {
+			m.plan.needed = append(m.plan.needed, was.Resource)
+			continue
+		}
+		g := declared[was.Key]
+		if g != nil && m.spots[g].Resource == was.Resource {
+			continue
+		}
+		x := m.thing(was.Sort, was.Resource)
+		a := x.ask(m.dropTurn(x, was))
+		a.drop = append(a.drop, was.Key)
+		a.last = max(a.last, was.Step)
+		if g != nil {
+			a.moves[was.Key] = true
+		}
+	}
+	slices.Sort(m.plan.needed)
+	m.w.Needed = m.plan.Needed
+}
+
+// dropTurn is the leaf in whose turn an undeclared glyph goes: its own; but a base goes
+// in the turn of the base that takes its place.
+func (m *maker) dropTurn(x *thing, was state.Applied) int {
+	if kind, ok := reconcilers.KindOf(was.Glyph.Kind); ok && kind.IsBase() {
+		for at, a := range x.asks {
+			for _, g := range a.set {
+				if next, ok := reconcilers.KindOf(g.Kind); ok && next.IsBase() {
+					return at
+				}
+			}
+		}
+	}
+	return m.leafAt[was.Leaf]
+}
+
+func (m *maker) thing(sort, resource string) *thing {
+	name := reconcilers.RecordKey(sort, resource)
+	x := m.things[name]
+	if x == nil {
+		x = &thing{
+			sort: sort, resource: resource, record: m.snap.Records[name],
+			asks: map[int]*ask{}, turns: map[int]*reconcilers.Turn{},
+		}
+		m.things[name] = x
+		m.order = append(m.order, name)
+	}
+	return x
+}
+
+func (x *thing) ask(leaf int) *ask {
+	if x.asks[leaf] == nil {
+		x.asks[leaf] = &ask{moves: map[scrolls.Key]bool{}}
+	}
+	return x.asks[leaf]
+}
+
+// layerOrder is the order of a thing's layers: lineages in the order they came, within
+// this one the scroll's order; what a later turn drops stays behind what it was behind.
+func (m *maker) layerOrder(x *thing) []scrolls.Key {
+	var wanted []*scrolls.Glyph
+	for _, a := range x.asks {
+		wanted = append(wanted, a.set...)
+	}
+	if x.record == nil && len(x.asks) == 1 {
+		return nil // the set's own order
+	}
+	sort.Slice(wanted, func(i, j int) bool { return m.sources[wanted[i].Key] < m.sources[wanted[j].Key] })
+	var own []scrolls.Key
+	stays := map[scrolls.Key]bool{}
+	for _, g := range wanted {
+		own, stays[g.Key] = append(own, g.Key), true
+	}
+	if x.record == nil {
+		return own
+	}
+	var order []scrolls.Key
+	var prev scrolls.Key
+	placed := false
+	for _, layer := range x.record.Layers {
+		if layer.Lineage != m.in.Lineage {
+			order = append(order, layer.Key)
+			continue
+		}
+		if !placed {
+			placed = true
+			order = append(order, "") // where this lineage's stand
+		}
+		if !stays[layer.Key] {
+			own = slices.Insert(own, slices.Index(own, prev)+1, layer.Key)
+		}
+		prev = layer.Key
+	}
+	if !placed {
+		return append(order, own...)
+	}
+	at := slices.Index(order, "")
+	return slices.Replace(order, at, at+1, own...)
+}
+
+// assemble puts each leaf's turns in order, its removes first, and fits them to what
+// the turns before them leave.
+func (m *maker) assemble() {
+	for at, leaf := range m.leaves {
+		type entry struct {
+			t *reconcilers.Turn
+			a *ask
+		}
+		var removes, sets []entry
+		for _, name := range m.order {
+			x := m.things[name]
+			t, a := x.turns[at], x.asks[at]
+			switch {
+			case t == nil:
+			case len(a.set) == 0:
+				removes = append(removes, entry{t, a})
+			default:
+				sets = append(sets, entry{t, a})
+			}
+		}
+		sort.SliceStable(removes, func(i, j int) bool { return removes[i].a.last > removes[j].a.last })
+		sort.SliceStable(sets, func(i, j int) bool { return sets[i].a.at < sets[j].a.at })
+		for _, e := range append(removes, sets...) {
+			if err := reconcilers.Reconcilers[e.t.Sort].Fit(m.w, e.t); err != nil {
+				m.fail(e.t.Request, err)
+				continue
+			}
+			m.tellMoves(e.t, e.a)
+			leaf.Turns = append(leaf.Turns, e.t)
+		}
+	}
+}
+
+// tellMoves tells an edit that is peeled off here and put on elsewhere once, where it
+// goes: as a replace.
+func (m *maker) tellMoves(t *reconcilers.Turn, a *ask) {
+	t.Changes = slices.DeleteFunc(t.Changes, func(c reconcilers.Change) bool {
+		return c.Op == state.Remove && a.moves[c.Key]
+	})
+	for i := range t.Changes {
+		c := &t.Changes[i]
+		was, known := m.own[c.Key]
+		if c.Op == state.Install && known && was.Resource != t.Resource {
+			c.Op = state.Replace
+			c.Reason = fmt.Sprintf("moves from %s: %s", reconcilers.Quote(was.Resource), c.Reason)
+		}
+	}
+}
+
+// wave works out the run's last wave: directories that golem made, deepest first.
+func (m *maker) wave() {
+	postponed := map[string]*reconcilers.Turn{}
+	var turns []*reconcilers.Turn
+	for _, leaf := range m.leaves {
+		for _, t := range leaf.Turns {
+			if !t.Postpone {
+				continue
+			}
+			r := t.Request
+			r.Late, r.Now = true, nil
+			late, err := reconcilers.Reconcilers[t.Sort].Turn(m.w, r)
+			if err != nil {
+				m.fail(r, err)
+				continue
+			}
+			postponed[r.Resource] = t
+			turns = append(turns, late)
+		}
+	}
+	for _, rec := range reconcilers.Reconcilers {
+		swept, err := rec.Sweep(m.w)
+		if err != nil {
+			m.failed = err
+			return
+		}
+		turns = append(turns, swept...)
+	}
+	sort.SliceStable(turns, func(i, j int) bool { return turns[i].Resource > turns[j].Resource })
+	for _, t := range turns {
+		t.Lineage = m.in.Lineage
+		if t.Step != nil {
+			t.Step.Lineage = m.in.Lineage
+		}
+		if err := reconcilers.Reconcilers[t.Sort].Fit(m.w, t); err != nil {
+			m.fail(t.Request, err)
+			continue
+		}
+		m.w.Predict(t)
+		if told := postponed[t.Resource]; told != nil {
+			told.Changes = t.Changes
+		}
+		m.plan.Wave = append(m.plan.Wave, t)
+	}
+}

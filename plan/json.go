@@ -1,0 +1,132 @@
+package plan
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"golem/reconcilers"
+	"golem/scrolls"
+	"golem/state"
+)
+
+// FormatVersion is the version of the JSON that golem prints. It grows without
+// changing what is there.
+const FormatVersion = "1"
+
+// A Document is a plan as JSON; docs/plan.schema.json describes it.
+type Document struct {
+	FormatVersion string       `json:"format_version"`
+	Name          string       `json:"name"`
+	Host          string       `json:"host"`
+	Revision      int          `json:"revision"`
+	Changes       []ChangeJSON `json:"changes"`
+	Updates       int          `json:"updates"`
+	Due           []string     `json:"due"`
+	Recovers      *Recovery    `json:"recovers"`
+	Units         Units        `json:"units"`
+	Summary       Summary      `json:"summary"`
+	Unknown       []string     `json:"unknown"`
+	ByProducts    []string     `json:"by_products"`
+}
+
+// Units are the systemd units a run stops, restores, forgets, starts, reloads or
+// restarts.
+type Units struct {
+	Stop    []UnitJSON `json:"stop"`
+	Restore []UnitJSON `json:"restore"`
+	Forget  []UnitJSON `json:"forget"`
+	Start   []UnitJSON `json:"start"`
+	Reload  []UnitJSON `json:"reload"`
+	Restart []UnitJSON `json:"restart"`
+}
+
+// UnitJSON is one unit in Units.
+type UnitJSON struct {
+	Unit   string `json:"unit"`
+	Key    string `json:"key"`
+	Reason string `json:"reason"`
+}
+
+// noUnits has every list, and nothing in them.
+func noUnits() Units {
+	none := []UnitJSON{}
+	return Units{none, none, none, none, none, none}
+}
+
+// ChangeJSON is one glyph's part as JSON.
+type ChangeJSON struct {
+	Leaf         string         `json:"leaf"`
+	Key          string         `json:"key"`
+	Kind         string         `json:"kind"`
+	Op           state.Op       `json:"op"`
+	Effect       string         `json:"effect"`
+	Reason       string         `json:"reason"`
+	Before       map[string]any `json:"before"`
+	After        map[string]any `json:"after"`
+	Diff         string         `json:"diff"`
+	Drift        bool           `json:"drift"`
+	Sensitive    bool           `json:"sensitive"`
+	Irreversible []string       `json:"irreversible"`
+}
+
+// Document is the plan as JSON has it.
+func (p *Plan) Document() Document {
+	d := Document{
+		FormatVersion: FormatVersion, Name: p.Name, Host: p.Host, Revision: p.Revision,
+		Changes: []ChangeJSON{}, Updates: len(p.Updates), Due: []string{}, Recovers: p.Recovers,
+		Units: noUnits(), Summary: p.Summary(), Unknown: []string{}, ByProducts: []string{},
+	}
+	for _, c := range p.Changes() {
+		d.Changes = append(d.Changes, changeJSON(c.Leaf, c.Change))
+	}
+	for _, key := range p.Unknown {
+		d.Unknown = append(d.Unknown, string(key))
+	}
+	for _, t := range p.Wave {
+		if t.Step != nil && len(t.Step.Glyphs) == 0 && t.Acts {
+			d.ByProducts = append(d.ByProducts, valid(t.Resource))
+		}
+	}
+	return d
+}
+
+func changeJSON(leaf string, c reconcilers.Change) ChangeJSON {
+	j := ChangeJSON{
+		Leaf: leaf, Key: string(c.Key), Kind: c.Kind, Op: c.Op, Effect: c.Effect, Reason: valid(c.Reason),
+		Before: c.Before, After: c.After, Diff: valid(c.Diff), Drift: c.Drift, Sensitive: c.Secret,
+		Irreversible: c.Irreversible,
+	}
+	if j.Irreversible == nil {
+		j.Irreversible = []string{}
+	}
+	return j
+}
+
+func valid(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// JSON writes the plan as one document.
+func (p *Plan) JSON(w io.Writer) error { return WriteJSON(w, p.Document()) }
+
+// WriteJSON writes a value as indented JSON, with < and > as they are.
+func WriteJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// keysOf lists keys as strings.
+func keysOf(keys []scrolls.Key) []string {
+	list := make([]string, len(keys))
+	for i, key := range keys {
+		list[i] = string(key)
+	}
+	return list
+}

@@ -1,0 +1,428 @@
+package plan
+
+import (
+	"errors"
+	"maps"
+	"reflect"
+	"runtime"
+	"slices"
+	"sort"
+	"sync"
+
+	"golem/reconcilers"
+	"golem/scrolls"
+	"golem/state"
+)
+
+// A maker holds what is worked out on the way to a plan.
+type maker struct {
+	in   Input
+	snap *state.Snapshot
+	w    *reconcilers.World
+	plan *Plan
+
+	own     map[scrolls.Key]state.Applied
+	leaves  []*Leaf // gone ones first
+	leafAt  map[string]int
+	spots   map[*scrolls.Glyph]reconcilers.Spot
+	sources map[scrolls.Key]int // place in the scroll, from 0
+	things  map[string]*thing
+	order   []string // the things' keys in order of first mention
+	wrong   []scrolls.PlacedProblem
+	failed  error // what has no place in the scroll
+}
+
+// A thing is one resource with what each leaf wants of it.
+type thing struct {
+	sort, resource string
+	record         *state.Record
+	asks           map[int]*ask // by leaf
+	turns          map[int]*reconcilers.Turn
+}
+
+// An ask is what one leaf wants of one thing.
+type ask struct {
+	set  []*scrolls.Glyph
+	drop []scrolls.Key
+	via  []string
+	last int64 // the newest step among the dropped, for the order of removal
+	at   int   // the first set glyph's place in the scroll
+	// movesTo names dropped keys that the same run sets elsewhere.
+	moves map[scrolls.Key]bool
+}
+
+// Make works out a plan. What is wrong with a glyph on this host comes back as
+// diagnostics, all of it at once.
+func Make(in Input) (*Plan, error) {
+	m := &maker{
+		in: in, w: in.World, leafAt: map[string]int{},
+		own: map[scrolls.Key]state.Applied{}, sources: map[scrolls.Key]int{}, things: map[string]*thing{},
+		plan: &Plan{Name: in.Lineage, Host: in.Host, Unknown: in.Snapshot.Unknown, Destroy: in.Destroy},
+	}
+	if err := m.recall(); err != nil {
+		return nil, err
+	}
+	m.listLeaves()
+	glyphs := m.claim()
+	m.locate(glyphs)
+	if err := m.mistakes(); err != nil {
+		return nil, err
+	}
+	m.gather(glyphs)
+	m.work()
+	if err := m.mistakes(); err != nil {
+		return nil, err
+	}
+	m.assemble()
+	m.wave()
+	if err := m.mistakes(); err != nil {
+		return nil, err
+	}
+	m.updates(glyphs)
+	m.plan.Leaves = m.leaves
+	return m.plan, nil
+}
+
+// recall reads the snapshot, as it will be once an interrupted run is settled.
+func (m *maker) recall() error {
+	snap := *m.in.Snapshot
+	snap.Records, snap.Ledger = maps.Clone(snap.Records), maps.Clone(snap.Ledger)
+	m.snap = &snap
+	if err := m.foresee(); err != nil {
+		return err
+	}
+	for _, a := range snap.Applied {
+		if a.Lineage == m.in.Lineage {
+			m.own[a.Key] = a
+		}
+	}
+	if lineage := snap.Lineages[m.in.Lineage]; lineage != nil {
+		m.plan.Revision = lineage.Revision
+	}
+	m.w.Ledger = snap.Ledger
+	if m.w.Ledger == nil {
+		m.w.Ledger = map[string]*state.Entry{}
+	}
+	m.w.Recorded = func(path string) bool { return snap.Records[reconcilers.RecordKey("path", path)] != nil }
+	return nil
+}
+
+// foresee plays the recovery of an interrupted run on the snapshot and the world.
+func (m *maker) foresee() error {
+	dead := m.snap.Dead
+	if dead == nil {
+		return nil
+	}
+	told := &Recovery{Command: dead.Run.Command, Started: dead.Run.Started.UTC().Format("2006-01-02T15:04:05Z"), Leaves: []string{}, Keys: []scrolls.Key{}}
+	applied := slices.Clone(m.snap.Applied)
+	for i := len(dead.Steps) - 1; i >= 0; i-- {
+		step := dead.Steps[i]
+		if !slices.Contains(told.Leaves, step.Leaf) {
+			told.Leaves = append(told.Leaves, step.Leaf)
+		}
+		if rec := reconcilers.Reconcilers[step.Sort]; rec != nil {
+			if err := rec.Foresee(m.w, step); err != nil {
+				return err
+			}
+		}
+		restore(m.snap.Records, reconcilers.RecordKey(step.Sort, step.Resource), step.Before)
+		for _, change := range step.Ledger {
+			restore(m.snap.Ledger, reconcilers.RecordKey(change.Sort, change.Resource), change.Before)
+		}
+		for _, part := range step.Glyphs {
+			told.Keys = append(told.Keys, part.Key)
+			if step.Status == state.Done {
+				applied = unapply(applied, step, part)
+			}
+		}
+	}
+	m.snap.Applied = applied
+	m.plan.Recovers = told
+	return nil
+}
+
+// restore puts a value back into a map, or takes the key out for none.
+func restore[T any](in map[string]*T, key string, value *T) {
+	if value == nil {
+		delete(in, key)
+		return
+	}
+	in[key] = value
+}
+
+// unapply takes back what a done step did to the list of applied glyphs.
+func unapply(applied []state.Applied, step *state.Step, part state.StepGlyph) []state.Applied {
+	i := slices.IndexFunc(applied, func(a state.Applied) bool {
+		return a.Lineage == step.Lineage && a.Key == part.Key
+	})
+	switch {
+	case part.Old == nil && i >= 0:
+		return slices.Delete(applied, i, i+1)
+	case part.Old == nil:
+		return applied
+	case i >= 0:
+		applied[i].Glyph = part.Old
+		return applied
+	}
+	return append(applied, state.Applied{
+		Lineage: step.Lineage, Key: part.Key, Leaf: part.Leaf, Glyph: part.Old,
+		Sort: step.Sort, Resource: step.Resource, Changed: true,
+	})
+}
+
+// listLeaves names the run's leaves: those that are gone, last applied first, then
+// the scroll's in source order.
+func (m *maker) listLeaves() {
+	declared := map[string]bool{}
+	if m.in.Scroll != nil {
+		for _, leaf := range m.in.Scroll.Leaves {
+			declared[leaf.Path] = true
+		}
+	}
+	newest := map[string]int64{}
+	for _, a := range m.own {
+		if !declared[a.Leaf] {
+			newest[a.Leaf] = max(newest[a.Leaf], a.Step)
+		}
+	}
+	gone := slices.Sorted(maps.Keys(newest))
+	sort.SliceStable(gone, func(i, j int) bool { return newest[gone[i]] > newest[gone[j]] })
+	for _, path := range gone {
+		m.addLeaf(&Leaf{Path: path, Gone: true, Policy: m.ancestorPolicy(path)})
+	}
+	if m.in.Scroll == nil {
+		return
+	}
+	for _, leaf := range m.in.Scroll.Leaves {
+		m.addLeaf(&Leaf{Path: leaf.Path, Policy: leaf.Policy})
+		m.plan.Declared = append(m.plan.Declared, state.Declared{Leaf: leaf.Path, Glyphs: leaf.Glyphs})
+	}
+}
+
+func (m *maker) addLeaf(leaf *Leaf) {
+	m.leafAt[leaf.Path] = len(m.leaves)
+	m.leaves = append(m.leaves, leaf)
+}
+
+// ancestorPolicy is the policy of a gone leaf: its nearest surviving ancestor's.
+func (m *maker) ancestorPolicy(path string) scrolls.Policy {
+	if m.in.Scroll == nil {
+		return scrolls.BuiltinPolicy
+	}
+	for {
+		if policy, ok := m.in.Scroll.Policies[path]; ok {
+			return policy
+		}
+		if path == "" {
+			return scrolls.BuiltinPolicy
+		}
+		path = parentLeaf(path)
+	}
+}
+
+func parentLeaf(path string) string {
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] == '/' {
+			return path[:i]
+		}
+	}
+	return ""
+}
+
+// claim lists the declared glyphs and refuses keys that another lineage holds.
+func (m *maker) claim() []*scrolls.Glyph {
+	if m.in.Scroll == nil {
+		return nil
+	}
+	others := map[scrolls.Key]string{}
+	for _, a := range m.snap.Applied {
+		if a.Lineage != m.in.Lineage {
+			others[a.Key] = a.Lineage
+		}
+	}
+	glyphs := m.in.Scroll.Glyphs()
+	for i, g := range glyphs {
+		m.sources[g.Key] = i
+		if lineage, taken := others[g.Key]; taken {
+			m.blame(g, scrolls.Problem{
+				Summary: "Key belongs to another lineage",
+				Detail: string(g.Key) + " is in force in the lineage \"" + lineage + "\". A key belongs to at most one: " +
+					"undeclare it there first, or leave it out here.",
+			}, nil)
+		}
+	}
+	return glyphs
+}
+
+// blame notes a mistake at a glyph's place.
+func (m *maker) blame(g *scrolls.Glyph, p scrolls.Problem, other *scrolls.Glyph) {
+	placed := scrolls.PlacedProblem{Problem: p, At: g.At}
+	if at, ok := g.Where[p.Attr]; ok {
+		placed.At = at
+	}
+	if other != nil {
+		also := other.At
+		placed.Also = &also
+	}
+	m.wrong = append(m.wrong, placed)
+}
+
+// fail notes an error of one leaf's turn: at its first glyph, or, for a glyph that is
+// gone, as it is.
+func (m *maker) fail(r reconcilers.Request, err error) {
+	if len(r.Set) == 0 {
+		m.failed = errors.Join(m.failed, err)
+		return
+	}
+	g := r.Set[0]
+	p := scrolls.Problem{Attr: "path", Summary: "Glyph cannot be enacted here", Detail: sentence(err)}
+	var ae *reconcilers.AttrError
+	if errors.As(err, &ae) {
+		p.Attr, p.Summary = ae.Attr, ae.Summary
+		for _, set := range r.Set {
+			if _, ok := set.Attrs[ae.Attr]; ok {
+				g = set
+			}
+		}
+	}
+	m.blame(g, p, nil)
+}
+
+func sentence(err error) string {
+	text := err.Error()
+	if text != "" && text[0] >= 'a' && text[0] <= 'z' {
+		text = string(text[0]-'a'+'A') + text[1:]
+	}
+	return text + "."
+}
+
+func (m *maker) mistakes() error {
+	if len(m.wrong) > 0 {
+		return errors.Join(m.in.Scroll.Diagnose(m.wrong...), m.failed)
+	}
+	return m.failed
+}
+
+// locate finds every glyph's resource.
+func (m *maker) locate(glyphs []*scrolls.Glyph) {
+	m.spots = map[*scrolls.Glyph]reconcilers.Spot{}
+	declared := map[scrolls.Key]bool{}
+	bySort := map[string][]*scrolls.Glyph{}
+	for _, g := range glyphs {
+		declared[g.Key] = true
+		kind, _ := reconcilers.KindOf(g.Kind)
+		bySort[kind.Sort] = append(bySort[kind.Sort], g)
+	}
+	gone := map[string][]reconcilers.Gone{}
+	for _, a := range m.snap.Applied {
+		if a.Lineage == m.in.Lineage && !declared[a.Key] {
+			record := m.snap.Records[reconcilers.RecordKey(a.Sort, a.Resource)]
+			gone[a.Sort] = append(gone[a.Sort], reconcilers.Gone{Applied: a, Record: record})
+		}
+	}
+	for name, rec := range reconcilers.Reconcilers {
+		spots, mistakes := rec.Locate(m.w, bySort[name], gone[name])
+		maps.Copy(m.spots, spots)
+		for _, wrong := range mistakes {
+			m.blame(wrong.Glyph, wrong.Problem, wrong.Other)
+		}
+	}
+}
+
+// work lets every thing's turns be worked out, each thing's in the order of the run,
+// things beside each other.
+func (m *maker) work() {
+	type failure struct {
+		r   reconcilers.Request
+		err error
+	}
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	failures := map[string]failure{}
+	next := make(chan string)
+	for range min(runtime.GOMAXPROCS(0), 8) {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			w := m.w.Fork()
+			defer w.Close()
+			for name := range next {
+				if r, err := m.turns(w, m.things[name]); err != nil {
+					mu.Lock()
+					failures[name] = failure{r, err}
+					mu.Unlock()
+				}
+			}
+		}()
+	}
+	for _, name := range m.order {
+		next <- name
+	}
+	close(next)
+	wait.Wait()
+	for _, name := range m.order {
+		if f, ok := failures[name]; ok {
+			m.fail(f.r, f.err)
+		}
+	}
+}
+
+// turns works out one thing's turns; each takes the one before it for done.
+func (m *maker) turns(w *reconcilers.World, x *thing) (reconcilers.Request, error) {
+	record := x.record
+	var now any
+	order := m.layerOrder(x)
+	for _, at := range slices.Sorted(maps.Keys(x.asks)) {
+		a := x.asks[at]
+		r := reconcilers.Request{
+			Lineage: m.in.Lineage, Leaf: m.leaves[at].Path, Sort: x.sort, Resource: x.resource,
+			Record: record, Set: a.set, Drop: a.drop, Order: order, Via: a.via, Blind: m.in.Blind, Now: now,
+		}
+		t, err := reconcilers.Reconcilers[x.sort].Turn(w, r)
+		if err != nil {
+			return r, err
+		}
+		x.turns[at] = t
+		if t.Step != nil {
+			record = t.Step.After
+		}
+		if t.Leaves != nil {
+			now = t.Leaves
+		}
+	}
+	return reconcilers.Request{}, nil
+}
+
+// updates finds what lies outside the content id and differs from the journal.
+func (m *maker) updates(glyphs []*scrolls.Glyph) {
+	noop := map[scrolls.Key]bool{}
+	for _, leaf := range m.leaves {
+		for _, t := range leaf.Turns {
+			for _, key := range t.Noops {
+				noop[key] = true
+			}
+		}
+	}
+	m.plan.unchanged = len(noop)
+	for _, g := range glyphs {
+		was, ok := m.own[g.Key]
+		if ok && noop[g.Key] && (was.Leaf != g.Leaf || !sameWritten(was.Glyph, g)) {
+			m.plan.Updates = append(m.plan.Updates, Update{Key: g.Key, Leaf: g.Leaf, Glyph: g})
+		}
+	}
+}
+
+func sameWritten(a, b *scrolls.Glyph) bool {
+	return slices.Equal(a.Secret, b.Secret) && reflect.DeepEqual(plainRefs(a.Attrs), plainRefs(b.Attrs))
+}
+
+// plainRefs leaves out where a local file's bytes were read from.
+func plainRefs(a scrolls.Attrs) scrolls.Attrs {
+	c := maps.Clone(a)
+	for name, value := range c {
+		if ref, ok := value.(map[string]any); ok && ref["sha256"] != nil {
+			c[name] = ref["sha256"]
+		}
+	}
+	return c
+}

@@ -1,0 +1,175 @@
+// Package plan works out what a run would do: from a scroll, the journal and the host
+// to a plan value, and from that to text or JSON. It reads and never writes.
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"golem/reconcilers"
+	"golem/scrolls"
+	"golem/state"
+)
+
+// An Input is everything a plan is made from.
+type Input struct {
+	// Scroll is what is wanted; nil is the empty scroll.
+	Scroll   *scrolls.Scroll
+	Lineage  string
+	Host     string // the host's name, for people
+	Snapshot *state.Snapshot
+	World    *reconcilers.World
+	// Blind leaves out looking for drift (--no-observe).
+	Blind bool
+	// Destroy says that the empty scroll was asked for in so many words.
+	Destroy bool
+}
+
+// A Plan is what a run will do, leaf by leaf, in the order of the run.
+type Plan struct {
+	Name     string
+	Host     string
+	Revision int // the current one; 0 for none
+	Leaves   []*Leaf
+	// Wave are the turns of the run's last wave.
+	Wave []*reconcilers.Turn
+	// Updates are keys whose record changes without an op.
+	Updates []Update
+	// Recovers tells what an interrupted run left to be taken back first; nil: none.
+	Recovers *Recovery
+	Unknown  []scrolls.Key
+	Destroy  bool
+	// Declared is the scroll's own account of what is in force after the run.
+	Declared []state.Declared
+
+	unchanged int
+	needed    []string
+}
+
+// WaveLeaf is the name under which the journal has the steps of the last wave: a
+// failure boundary of its own. No declared leaf can be called so.
+const WaveLeaf = "(last wave)"
+
+// A Leaf is one leaf's part of a plan.
+type Leaf struct {
+	Path   string
+	Gone   bool // no longer declared
+	Policy scrolls.Policy
+	Turns  []*reconcilers.Turn
+}
+
+// An Update is a key that stands in another leaf, or is written differently, though it
+// means the same.
+type Update struct {
+	Key   scrolls.Key
+	Leaf  string
+	Glyph *scrolls.Glyph
+}
+
+// A Recovery is what is left of an interrupted run.
+type Recovery struct {
+	Command string        `json:"command"`
+	Started string        `json:"started"`
+	Leaves  []string      `json:"leaves"`
+	Keys    []scrolls.Key `json:"keys"`
+}
+
+// Changes lists every glyph's part but noops, in the order of the run.
+func (p *Plan) Changes() []Told {
+	var all []Told
+	for _, leaf := range p.Leaves {
+		all = append(all, leaf.Changes()...)
+	}
+	return all
+}
+
+// A Told is a change with the leaf it belongs to.
+type Told struct {
+	Leaf string
+	reconcilers.Change
+}
+
+// Changes lists the leaf's changes.
+func (l *Leaf) Changes() []Told {
+	var all []Told
+	for _, t := range l.Turns {
+		for _, c := range t.Changes {
+			all = append(all, Told{Leaf: l.Path, Change: c})
+		}
+	}
+	return all
+}
+
+// A Summary counts the plan's glyphs by op.
+type Summary struct {
+	Install   int `json:"install"`
+	Replace   int `json:"replace"`
+	Repair    int `json:"repair"`
+	Remove    int `json:"remove"`
+	Unchanged int `json:"unchanged"`
+}
+
+// Summary counts the plan.
+func (p *Plan) Summary() Summary {
+	s := Summary{Unchanged: p.unchanged}
+	for _, c := range p.Changes() {
+		s.Add(c.Op)
+	}
+	return s
+}
+
+// Add counts one glyph.
+func (s *Summary) Add(op state.Op) {
+	switch op {
+	case state.Install:
+		s.Install++
+	case state.Replace:
+		s.Replace++
+	case state.Repair:
+		s.Repair++
+	case state.Remove:
+		s.Remove++
+	case state.Noop:
+		s.Unchanged++
+	}
+}
+
+// Empty says that a run would do nothing to the host and write nothing about it.
+func (p *Plan) Empty() bool {
+	if len(p.Wave) > 0 || p.Recovers != nil {
+		return false
+	}
+	for _, leaf := range p.Leaves {
+		for _, t := range leaf.Turns {
+			if t.Step != nil || t.Postpone {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Needed says whether something is declared at or beneath a path when the run is over.
+func (p *Plan) Needed(path string) bool { return coveredBy(p.needed, path) }
+
+// coveredBy says whether a sorted list holds a path or something inside it.
+func coveredBy(paths []string, path string) bool {
+	i, found := slices.BinarySearch(paths, path)
+	if found {
+		return true
+	}
+	inside := path + "/"
+	i = i + sort.SearchStrings(paths[i:], inside)
+	return i < len(paths) && len(paths[i]) > len(inside) && paths[i][:len(inside)] == inside
+}
+
+// A ForeignError says that keys belong to another lineage already.
+type ForeignError struct {
+	Key     scrolls.Key
+	Lineage string
+}
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("plan %s: it belongs to the lineage %q", e.Key, e.Lineage)
+}

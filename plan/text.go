@@ -1,0 +1,331 @@
+package plan
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/mattn/go-runewidth"
+	"github.com/muesli/termenv"
+
+	"golem/state"
+)
+
+// A Style says how text for people is laid out.
+type Style struct {
+	Color bool
+	Width int // columns; 0: no limit, as in a pipe
+}
+
+// A Printer writes text for people. Its colours are the sixteen that every terminal
+// has, whatever its background.
+type Printer struct {
+	w     io.Writer
+	style Style
+	marks map[state.Op]lipgloss.Style
+	bold  lipgloss.Style
+	faint lipgloss.Style
+	good  lipgloss.Style
+	bad   lipgloss.Style
+	warn  lipgloss.Style
+}
+
+// NewPrinter makes a printer for a stream.
+func NewPrinter(w io.Writer, style Style) *Printer {
+	r := lipgloss.NewRenderer(w)
+	r.SetHasDarkBackground(true) // asked for, it would wait for a terminal that may not answer
+	if style.Color {
+		r.SetColorProfile(termenv.ANSI)
+	} else {
+		r.SetColorProfile(termenv.Ascii)
+	}
+	color := func(c string) lipgloss.Style { return r.NewStyle().Foreground(lipgloss.Color(c)) }
+	return &Printer{
+		w: w, style: style, bold: r.NewStyle().Bold(style.Color), faint: r.NewStyle().Faint(style.Color),
+		good: color("2"), bad: color("1"), warn: color("3"),
+		marks: map[state.Op]lipgloss.Style{
+			state.Install: color("2"), state.Replace: color("3"), state.Repair: color("6"), state.Remove: color("1"),
+		},
+	}
+}
+
+// Printf writes text for people.
+func (out *Printer) Printf(format string, args ...any) error {
+	_, err := fmt.Fprintf(out.w, format, args...)
+	return err
+}
+
+// Bold, Good, Bad and Warn dress a text for what it says.
+func (out *Printer) Bold(s string) string { return out.bold.Render(s) }
+
+// Good is for what ended well.
+func (out *Printer) Good(s string) string { return out.good.Render(s) }
+
+// Bad is for what failed.
+func (out *Printer) Bad(s string) string { return out.bad.Render(s) }
+
+// Warn is for what a person should see before going on.
+func (out *Printer) Warn(s string) string { return out.warn.Render(s) }
+
+// Columns is the width to wrap at from a column; 0 for no limit.
+func (out *Printer) Columns(from int) int { return out.wrapAt(from) }
+
+// Mark is the sign of an op.
+func Mark(op state.Op) string {
+	switch op {
+	case state.Install:
+		return "+"
+	case state.Replace:
+		return "~"
+	case state.Repair:
+		return "!"
+	case state.Remove:
+		return "-"
+	}
+	return " "
+}
+
+// Text writes a plan as a person reads it.
+func (p *Plan) Text(out *Printer) error {
+	b := &strings.Builder{}
+	p.header(out, b)
+	if p.Recovers != nil {
+		fmt.Fprintf(b, "\n%s\n", out.warn.Render(p.Recovers.sentence()))
+	}
+	for _, leaf := range p.Leaves {
+		out.leaf(b, leaf)
+	}
+	out.byProducts(b, p)
+	out.warnings(b, p)
+	for _, key := range p.Unknown {
+		fmt.Fprintf(b, "\n%s: unknown kind, left alone\n", printable(string(key)))
+	}
+	if n := len(p.Updates); n > 0 {
+		fmt.Fprintf(b, "\n%s brought up to date in the journal, without a change to the host.\n", count(n, "record is", "records are"))
+	}
+	b.WriteString("\n" + p.verdict(out) + "\n")
+	_, err := io.WriteString(out.w, b.String())
+	return err
+}
+
+func (p *Plan) header(out *Printer, b *strings.Builder) {
+	next := fmt.Sprintf("revision %d", p.Revision)
+	switch {
+	case p.Revision == 0 && p.Empty():
+		next = "no revision yet"
+	case p.Revision == 0:
+		next = "first revision"
+	case !p.Empty():
+		next = fmt.Sprintf("revision %d → %d", p.Revision, p.Revision+1)
+	}
+	fmt.Fprintf(b, "%s · %s on %s · %s\n", out.bold.Render("golem plan"), printable(p.Name), printable(p.Host), next)
+}
+
+func (r *Recovery) sentence() string {
+	return fmt.Sprintf("An %s of %s was interrupted. First, what it left unfinished is taken back: %s in %s.",
+		r.Command, r.Started, count(len(r.Keys), "glyph", "glyphs"), strings.Join(r.Leaves, ", "))
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// leaf writes one leaf's changes; a leaf without any is not mentioned.
+func (out *Printer) leaf(b *strings.Builder, leaf *Leaf) {
+	changes := leaf.Changes()
+	if len(changes) == 0 {
+		return
+	}
+	title := out.bold.Render(printable(leaf.Path))
+	if leaf.Gone {
+		title += " (no longer declared)"
+	}
+	fmt.Fprintf(b, "\n%s\n", title)
+	width := 0
+	for _, c := range changes {
+		width = max(width, runewidth.StringWidth(printable(string(c.Key))))
+	}
+	for _, c := range changes {
+		out.change(b, c, min(width, maxKeyColumn))
+	}
+}
+
+// maxKeyColumn keeps one long key from pushing every op off the screen.
+const maxKeyColumn = 40
+
+// wrapAt returns the width to wrap text at, from a column.
+func (out *Printer) wrapAt(column int) int {
+	if out.style.Width == 0 {
+		return 0
+	}
+	return max(out.style.Width-column, 24)
+}
+
+// change writes one glyph's part: mark, key, op, reason, and the diff beneath.
+func (out *Printer) change(b *strings.Builder, c Told, width int) {
+	key := printable(string(c.Key))
+	op := string(c.Op)
+	if c.Op == state.Remove && c.Effect == "forget" {
+		op = "forget"
+	}
+	mark := out.marks[c.Op]
+	const opColumn = 9
+	column := 4 + width + 2 + opColumn
+	fits := runewidth.StringWidth(key) <= width
+	if out.style.Width > 0 && column+24 > out.style.Width {
+		fits, column = false, 6+opColumn
+	}
+	head := "  " + mark.Render(Mark(c.Op)) + " "
+	if fits {
+		fmt.Fprintf(b, "%s%s  %s", head, pad(key, width), mark.Render(pad(op, opColumn)))
+	} else {
+		fmt.Fprintf(b, "%s%s\n      %s", head, key, mark.Render(pad(op, opColumn)))
+		column = 6 + opColumn
+	}
+	lines := wrap(printable(c.Reason), out.wrapAt(column))
+	b.WriteString(strings.TrimRight(strings.Join(lines, "\n"+strings.Repeat(" ", column)), " ") + "\n")
+	for _, no := range c.Irreversible {
+		fmt.Fprintf(b, "      %s\n", out.warn.Render("cannot be undone: "+printable(no)))
+	}
+	out.diff(b, c)
+}
+
+// maxDiffLines is how much of one diff the text shows; JSON has it all.
+const maxDiffLines = 60
+
+// diff writes a unified diff, cut to the terminal's width.
+func (out *Printer) diff(b *strings.Builder, c Told) {
+	if c.Secret && c.Effect == "write" {
+		b.WriteString("      (secret)\n")
+	}
+	if c.Diff == "" {
+		return
+	}
+	lines := strings.Split(strings.TrimSuffix(c.Diff, "\n"), "\n")
+	hunks := strings.Count("\n"+c.Diff, "\n@@ ")
+	for i, line := range lines {
+		if i == maxDiffLines {
+			fmt.Fprintf(b, "      %s\n", out.faint.Render(fmt.Sprintf("… %d more lines; --json has them all", len(lines)-i)))
+			return
+		}
+		if strings.HasPrefix(line, "@@ ") && hunks == 1 {
+			continue
+		}
+		line = out.clip(strings.ReplaceAll(line, "\t", "    "), 6)
+		switch {
+		case strings.HasPrefix(line, "+"):
+			line = out.good.Render(line)
+		case strings.HasPrefix(line, "-"):
+			line = out.bad.Render(line)
+		case strings.HasPrefix(line, "@@"), strings.HasPrefix(line, `\`):
+			line = out.faint.Render(line)
+		}
+		b.WriteString(strings.TrimRight("      "+line, " ") + "\n")
+	}
+}
+
+// clip cuts a line that would wrap, and says so.
+func (out *Printer) clip(line string, indent int) string {
+	if out.style.Width == 0 || runewidth.StringWidth(line) <= out.style.Width-indent {
+		return line
+	}
+	return runewidth.Truncate(line, out.style.Width-indent, "…")
+}
+
+// byProducts names directories that golem made on the way and that go now.
+func (out *Printer) byProducts(b *strings.Builder, p *Plan) {
+	var lines []string
+	for _, t := range p.Wave {
+		if t.Step == nil || len(t.Step.Glyphs) > 0 || !t.Acts {
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("  %s %s", out.marks[state.Remove].Render("-"), printable(t.Resource)))
+	}
+	if len(lines) > 0 {
+		fmt.Fprintf(b, "\nDirectories golem made on the way, removed now that nothing needs them\n%s\n", strings.Join(lines, "\n"))
+	}
+}
+
+// warnings repeats what cannot be taken back, where it cannot be overlooked.
+func (out *Printer) warnings(b *strings.Builder, p *Plan) {
+	var lines []string
+	for _, c := range p.Changes() {
+		for _, no := range c.Irreversible {
+			lines = append(lines, fmt.Sprintf("  %s: %s", printable(string(c.Key)), printable(no)))
+		}
+	}
+	if len(lines) > 0 {
+		fmt.Fprintf(b, "\n%s\n%s\n", out.warn.Render("Cannot be undone"), strings.Join(lines, "\n"))
+	}
+}
+
+// verdict is the plan's last line.
+func (p *Plan) verdict(out *Printer) string {
+	s := p.Summary()
+	if s.Install+s.Replace+s.Repair+s.Remove == 0 && p.Empty() {
+		return fmt.Sprintf("No changes. %s as the scroll says.", count(s.Unchanged, "glyph is", "glyphs are"))
+	}
+	return out.bold.Render("Plan:") + fmt.Sprintf(" %d to install, %d to replace, %d to repair, %d to remove, %d unchanged.",
+		s.Install, s.Replace, s.Repair, s.Remove, s.Unchanged)
+}
+
+func pad(s string, width int) string {
+	return s + strings.Repeat(" ", max(width-runewidth.StringWidth(s), 0))
+}
+
+// Wrap is wrap for the floors above.
+func Wrap(text string, width int) []string { return wrap(text, width) }
+
+// Printable is printable for the floors above.
+func Printable(s string) string { return printable(s) }
+
+// wrap breaks text at spaces so that no line is wider than width; 0 is no limit. A
+// word that is wider stands alone.
+func wrap(text string, width int) []string {
+	if width == 0 || runewidth.StringWidth(text) <= width {
+		return []string{text}
+	}
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && runewidth.StringWidth(line)+1+runewidth.StringWidth(word) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}
+
+// printable escapes what could move the cursor or forge a line.
+func printable(s string) string {
+	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || isBidi(r) }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && size <= 1 {
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		} else if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || isBidi(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+		i += size
+	}
+	return b.String()
+}
+
+// isBidi says that a rune changes the direction in which others are shown.
+func isBidi(r rune) bool {
+	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x200e || r == 0x200f
+}

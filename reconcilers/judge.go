@@ -1,0 +1,332 @@
+package reconcilers
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golem/scrolls"
+	"golem/state"
+)
+
+// judge works out each glyph's op: what of the step is whose, and how it is told.
+func (k *work) judge() {
+	for _, layer := range k.dropped() {
+		kind, _ := KindOf(layer.Glyph.Kind)
+		if kind.base != nil && k.base != nil {
+			continue // another base takes its place: one replace, under the new key
+		}
+		k.judgeRemove(layer, kind)
+	}
+	drifted := false
+	for _, g := range k.r.Set {
+		kind, _ := KindOf(g.Kind)
+		before := len(k.t.Step.Glyphs)
+		if kind.base != nil {
+			k.judgeBase(g, kind)
+		} else {
+			k.judgeEdit(g)
+		}
+		if len(k.t.Step.Glyphs) == before {
+			k.t.Noops = append(k.t.Noops, g.Key)
+		} else {
+			drifted = true
+		}
+	}
+	if !drifted && len(k.t.Step.Glyphs) == 0 && k.t.Acts && !k.r.Blind {
+		k.judgeDisorder()
+	}
+}
+
+// judgeDisorder blames the base for bytes that differ though every layer shows: under
+// a base, everything else in the file is drift.
+func (k *work) judgeDisorder() {
+	for _, g := range k.r.Set {
+		if kind, _ := KindOf(g.Kind); kind.base != nil {
+			k.t.Noops = slices.DeleteFunc(k.t.Noops, func(key scrolls.Key) bool { return key == g.Key })
+			k.repair(g, "drifted: bytes, changed by hand")
+			return
+		}
+	}
+}
+
+func (k *work) repair(g *scrolls.Glyph, reason string) {
+	c := Change{Effect: "write", Reason: reason, Drift: true, Diff: unifiedNodes(k.now, k.want)}
+	c.Before, c.After = k.view(k.now), k.view(k.want)
+	k.hide(&c, g)
+	k.tell(g.Key, g, g, state.Repair, c, true)
+}
+
+// judgeBase tells what the turn does about its base.
+func (k *work) judgeBase(g *scrolls.Glyph, kind Kind) {
+	why := differs(k.bare, k.mid)
+	c := Change{Effect: "write", Diff: unifiedNodes(k.bare, k.mid)}
+	if k.bare.Type != Absent {
+		c.Before = k.view(k.bare)
+	}
+	c.After = k.view(k.mid)
+	k.hide(&c, g)
+	acts := why != ""
+	old := k.s.base
+	switch {
+	case old == nil:
+		c.Reason = k.installReason(g)
+		if !acts {
+			c.Effect, c.Reason = "record", "it is so already; nothing to change"
+		}
+		k.tell(g.Key, nil, g, state.Install, c, acts)
+	case old.Key != g.Key || CID(old.Glyph) != CID(g):
+		c.Reason = k.changeReason(g)
+		if !acts {
+			c.Effect, c.Reason = "record", "the host is so already; nothing to change"
+		}
+		k.tell(g.Key, old.Glyph, g, state.Replace, c, acts)
+	case acts && !k.r.Blind:
+		c.Reason, c.Drift = "drifted: "+k.driftText(why)+", changed by hand", true
+		k.tell(g.Key, old.Glyph, g, state.Repair, c, true)
+	}
+}
+
+// driftText names what drifted, for a person.
+func (k *work) driftText(why string) string {
+	switch {
+	case k.now.Type == Absent:
+		return "it is gone"
+	case why == "type":
+		return fmt.Sprintf("a %s is there", k.now.Type)
+	case why == "mode":
+		return fmt.Sprintf("mode %04o", k.now.Mode)
+	}
+	return why
+}
+
+// installReason says what an install of a base puts there, and over what.
+func (k *work) installReason(g *scrolls.Glyph) string {
+	if k.bare.Type == Absent || k.s.before != nil && k.made {
+		return k.brief(k.mid, g)
+	}
+	if k.bare.Type == Dir {
+		return fmt.Sprintf("an existing directory: %s", k.changeReason(g))
+	}
+	was := fmt.Sprintf("an existing %s not made by golem", k.bare.Type)
+	detail := string(k.bare.Target)
+	if k.bare.Type == File {
+		detail = fmt.Sprintf("%s, %04o %s", bytesText(k.bare.Size), k.bare.Mode, k.ownerText(k.bare))
+		if !secret(g) {
+			detail = fmt.Sprintf("%s, sha256 %s, %04o %s", bytesText(k.bare.Size), short(k.bare.Hash), k.bare.Mode, k.ownerText(k.bare))
+		}
+	} else {
+		detail = "→ " + quote(detail)
+	}
+	return fmt.Sprintf("%s; replaces %s (%s); the original is kept", k.brief(k.mid, g), was, detail)
+}
+
+// brief says what an object is, in a few words.
+func (k *work) brief(n Node, g *scrolls.Glyph) string {
+	var parts []string
+	switch n.Type {
+	case Link:
+		parts = append(parts, "→ "+quote(string(n.Target)))
+	case File, Dir:
+		if n.Mode != Any {
+			parts = append(parts, fmt.Sprintf("mode %04o", n.Mode))
+		}
+	}
+	if _, ok := g.Attrs["owner"]; ok {
+		parts = append(parts, "owner "+k.w.Host.userName(n.UID))
+	}
+	if _, ok := g.Attrs["group"]; ok {
+		parts = append(parts, "group "+k.w.Host.groupName(n.GID))
+	}
+	if n.Type == File && !secret(g) {
+		parts = append(parts, bytesText(n.Size))
+	}
+	return strings.Join(append(parts, k.viaText()...), ", ")
+}
+
+func (k *work) viaText() []string {
+	if len(k.r.Via) == 0 {
+		return nil
+	}
+	return []string{"through the link " + quote(k.r.Via[0]) + ", editing " + quote(k.r.Resource)}
+}
+
+// changeReason says what differs between what is there and what is wanted.
+func (k *work) changeReason(g *scrolls.Glyph) string {
+	from, to := k.bare, k.mid
+	if from.Type != to.Type {
+		if from.Type == Absent {
+			return k.brief(to, g)
+		}
+		return fmt.Sprintf("%s → %s, %s", from.Type, to.Type, k.brief(to, g))
+	}
+	var parts []string
+	if to.Type != Link && to.Mode != Any {
+		parts = append(parts, change("mode", fmt.Sprintf("%04o", from.Mode), fmt.Sprintf("%04o", to.Mode)))
+	}
+	if to.UID != Any && from.UID != to.UID {
+		parts = append(parts, change("owner", k.w.Host.userName(from.UID), k.w.Host.userName(to.UID)))
+	}
+	if to.GID != Any && from.GID != to.GID {
+		parts = append(parts, change("group", k.w.Host.groupName(from.GID), k.w.Host.groupName(to.GID)))
+	}
+	switch {
+	case to.Type == Link:
+		parts = append(parts, quote(string(from.Target))+" → "+quote(string(to.Target)))
+	case to.Type == File && secret(g):
+		parts = append(parts, "content is secret")
+	case to.Type == File && from.Hash != to.Hash:
+		parts = append(parts, sizes(from.Size, to.Size))
+	}
+	return strings.Join(append(parts, k.viaText()...), ", ")
+}
+
+func change(what, from, to string) string {
+	if from == to {
+		return what + " " + to
+	}
+	return what + " " + from + " → " + to
+}
+
+// judgeEdit tells what the turn does about one edit.
+func (k *work) judgeEdit(g *scrolls.Glyph) {
+	kind, _ := KindOf(g.Kind)
+	var old *scrolls.Glyph
+	for i := range k.s.edits {
+		if k.s.edits[i].Key == g.Key {
+			old = k.s.edits[i].Glyph
+		}
+	}
+	diff, put := k.diffs[g.Key]
+	c := Change{Effect: "write", Diff: diff, After: map[string]any{"path": k.r.Resource}}
+	k.hide(&c, g)
+	shows := k.now.Type == File && k.now.data != nil && kind.edit.holds(g, k.now.data)
+	switch {
+	case old == nil:
+		c.Reason = strings.Join(append([]string{"added"}, k.viaText()...), " ")
+		if k.want.Type == File && k.now.Type == Absent && k.base == nil {
+			c.Reason = strings.Join(append([]string{"added; the file is made for it, mode 0644"}, k.viaText()...), " ")
+		}
+		if !put {
+			c.Effect, c.Reason = "record", "it is there already; nothing to change"
+		}
+		k.tell(g.Key, nil, g, state.Install, c, put)
+	case CID(old) != CID(g):
+		c.Reason = "changed"
+		k.tell(g.Key, old, g, state.Replace, c, k.t.Acts)
+	case !shows && !k.r.Blind:
+		c.Reason, c.Drift = "drifted: it is gone, removed by hand", true
+		k.tell(g.Key, old, g, state.Repair, c, true)
+	case k.t.Acts && k.reordered(g.Key):
+		c.Reason = "moves: its place among what golem edits here changed"
+		k.tell(g.Key, old, g, state.Replace, c, true)
+	}
+}
+
+// reordered says whether an edit has another edit before it than it had, of those
+// that stay.
+func (k *work) reordered(key scrolls.Key) bool {
+	stays := map[scrolls.Key]bool{}
+	for _, layer := range k.edits {
+		stays[layer.Key] = true
+	}
+	was := map[scrolls.Key]bool{}
+	for _, layer := range k.s.edits {
+		was[layer.Key] = true
+	}
+	return !slices.Equal(before(k.s.edits, key, stays), before(k.edits, key, was))
+}
+
+func before(layers []state.Layer, key scrolls.Key, only map[scrolls.Key]bool) []scrolls.Key {
+	var keys []scrolls.Key
+	for _, layer := range layers {
+		if layer.Key == key {
+			break
+		}
+		if only[layer.Key] {
+			keys = append(keys, layer.Key)
+		}
+	}
+	return keys
+}
+
+// judgeRemove tells what undeclaring one layer gives back.
+func (k *work) judgeRemove(layer state.Layer, kind Kind) {
+	c := Change{}
+	acts := k.t.Acts && layer.Changed
+	if kind.base != nil {
+		c.Effect, c.Reason = k.removeBase(layer)
+		if acts {
+			c.Before = k.view(k.bare)
+			if k.mid.Type != Absent {
+				c.After = k.view(k.mid)
+			}
+			c.Diff = unifiedNodes(k.bare, k.mid)
+		}
+	} else {
+		c.Effect, c.Reason = k.removeEdit(layer)
+		if acts {
+			c.Before = map[string]any{"path": k.r.Resource}
+			c.Diff = k.peelDiff(layer, kind)
+		}
+	}
+	k.hide(&c, layer.Glyph)
+	k.tell(layer.Key, layer.Glyph, nil, state.Remove, c, acts)
+}
+
+func (k *work) removeBase(layer state.Layer) (effect, reason string) {
+	if !layer.Changed {
+		return "forget", "it was so before golem; left as it is"
+	}
+	drift := ""
+	if left := k.left(); k.now.Type == File && left.Type == File && left.Hash != k.now.Hash {
+		drift = "; what was changed by hand is kept"
+	}
+	switch k.mid.Type {
+	case Absent:
+		if k.now.Type == Absent {
+			return "forget", "it is gone already"
+		}
+		return "delete", "it was not there before golem" + drift
+	case File:
+		if k.now.Type == File && differs(k.bare, k.mid) == "" {
+			return "forget", "it is as golem found it"
+		}
+		return "restore", fmt.Sprintf("the original is put back (%s, %04o %s)%s",
+			bytesText(k.mid.Size), k.mid.Mode, k.ownerText(k.mid), drift)
+	case Link:
+		return "restore", "the original link is put back (→ " + quote(string(k.mid.Target)) + ")" + drift
+	}
+	return "restore", fmt.Sprintf("its found mode and owner are given back (%04o %s)", k.mid.Mode, k.ownerText(k.mid))
+}
+
+func (k *work) removeEdit(layer state.Layer) (effect, reason string) {
+	switch {
+	case !layer.Changed:
+		return "forget", "it was there before golem; left as it is"
+	case k.want.Type == Absent && k.now.Type != Absent:
+		return "delete", "only golem's line goes, and with it the file, which golem made"
+	case k.tails[layer.Key] < 0 || k.now.Type != File:
+		return "forget", "it is gone already"
+	}
+	return "restore", "only golem's line goes"
+}
+
+// peelDiff shows what taking one edit off does, other edits aside.
+func (k *work) peelDiff(layer state.Layer, kind Kind) string {
+	if k.now.Type != File || k.now.data == nil {
+		return ""
+	}
+	off := kind.edit.peel(layer.Glyph, layer.Inverse, k.now.data)
+	return unified(k.now.data, off.content)
+}
+
+// left is what the record says golem left at the path.
+func (k *work) left() Node {
+	var last trace
+	if k.s.before == nil || json.Unmarshal(k.s.before.After, &last) != nil {
+		return absent()
+	}
+	return last.Node
+}

@@ -1,0 +1,200 @@
+package reconcilers
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"golem/scrolls"
+	"golem/state"
+)
+
+// A base says what the whole object at a path is.
+type base struct {
+	typ Type
+	// make returns the wanted object. beneath is what golem's layers lie on, now
+	// what stands there with the edits peeled off, was the base glyph before this
+	// turn (nil for none).
+	make func(w *World, g *scrolls.Glyph, was *scrolls.Glyph, beneath, now Node) (Node, error)
+}
+
+// An edit is a pair of pure functions on a file's bytes. For every content c,
+// peel(put(c)) is c.
+type edit struct {
+	// put makes the edit true of content. hint is the number of bytes that lay
+	// behind the edit when it was last peeled off, -1 if it was not there.
+	put func(g *scrolls.Glyph, content []byte, hint int) (putResult, error)
+	// peel takes off what an inverse says was put on. Content in which that cannot
+	// be found any more is returned as it is.
+	peel func(g *scrolls.Glyph, inverse json.RawMessage, content []byte) peelResult
+	// holds says whether content shows the edit.
+	holds func(g *scrolls.Glyph, content []byte) bool
+}
+
+type putResult struct {
+	content []byte
+	inverse json.RawMessage
+	changed bool
+}
+
+type peelResult struct {
+	content []byte
+	tail    int // bytes behind the edit; -1 if it was not there
+}
+
+// A surface is the path reconciler's reading of a record: one path, what was found
+// there, and golem's layers on it.
+type surface struct {
+	path   string
+	found  Node
+	base   *state.Layer
+	edits  []state.Layer
+	before *state.Record
+	// made is true when the object that edits lie on was made by golem.
+	made bool
+	// under is what lay beneath the base when it was put on.
+	under Node
+}
+
+// baseInverse is the receipt of a base layer.
+type baseInverse struct {
+	Beneath Node `json:"beneath"`
+	Made    bool `json:"made,omitempty"` // golem's own edits had made what lay beneath
+}
+
+// trace is what a record says golem left at a path.
+type trace struct {
+	Node Node `json:"node"`
+	Made bool `json:"made,omitempty"`
+}
+
+// readSurface decodes a record; a nil one is a path golem never touched.
+func readSurface(path string, rec *state.Record) (*surface, error) {
+	s := &surface{path: path, before: rec, found: absent()}
+	if rec == nil {
+		return s, nil
+	}
+	if err := json.Unmarshal(rec.Found, &s.found); err != nil {
+		return nil, fmt.Errorf("read what was found at %s: %w", quote(path), err)
+	}
+	var left trace
+	if len(rec.After) > 0 {
+		if err := json.Unmarshal(rec.After, &left); err != nil {
+			return nil, fmt.Errorf("read what was left at %s: %w", quote(path), err)
+		}
+	}
+	s.made = left.Made
+	for i := range rec.Layers {
+		layer := rec.Layers[i]
+		kind, ok := KindOf(layer.Glyph.Kind)
+		if !ok || kind.Sort != pathSort {
+			return nil, fmt.Errorf("read the layers of %s: this golem does not know the kind %q", quote(path), layer.Glyph.Kind)
+		}
+		if kind.base == nil {
+			s.edits = append(s.edits, layer)
+			continue
+		}
+		s.base = &layer
+		var inv baseInverse
+		if err := json.Unmarshal(layer.Inverse, &inv); err != nil {
+			return nil, fmt.Errorf("read what lies beneath %s: %w", quote(path), err)
+		}
+		s.under = inv.Beneath
+		s.made = inv.Made
+	}
+	return s, nil
+}
+
+// peelAll takes every edit off content, newest first. The tails say where each was,
+// for putting those that stay back where they were.
+func (s *surface) peelAll(content []byte) (bare []byte, tails map[scrolls.Key]int) {
+	tails = map[scrolls.Key]int{}
+	for i := len(s.edits) - 1; i >= 0; i-- {
+		layer := s.edits[i]
+		kind, _ := KindOf(layer.Glyph.Kind)
+		off := kind.edit.peel(layer.Glyph, layer.Inverse, content)
+		content, tails[layer.Key] = off.content, off.tail
+	}
+	return content, tails
+}
+
+// stack returns the layers as they are to be after the turn, oldest first: what is
+// there, less what drops, with what is set in its place, in the run's final order.
+func (s *surface) stack(r Request) (base *state.Layer, edits []state.Layer) {
+	drop := map[scrolls.Key]bool{}
+	for _, key := range r.Drop {
+		drop[key] = true
+	}
+	have := map[scrolls.Key]state.Layer{}
+	if s.before != nil {
+		for _, layer := range s.before.Layers {
+			if !drop[layer.Key] {
+				have[layer.Key] = layer
+			}
+		}
+	}
+	for _, g := range r.Set {
+		layer := have[g.Key]
+		layer.Key, layer.Lineage, layer.Glyph = g.Key, r.Lineage, g
+		if kind, _ := KindOf(g.Kind); kind.base != nil {
+			if s.base != nil && s.base.Key != g.Key {
+				delete(have, s.base.Key) // one base replaces another under the new key
+			}
+		}
+		have[g.Key] = layer
+	}
+	for _, key := range s.order(r, have) {
+		layer := have[key]
+		if kind, _ := KindOf(layer.Glyph.Kind); kind.base != nil {
+			base = &layer
+			continue
+		}
+		edits = append(edits, layer)
+	}
+	return base, edits
+}
+
+// order lists the keys in have by the request's order; keys it does not name keep
+// their place at the end, in the record's order.
+func (s *surface) order(r Request, have map[scrolls.Key]state.Layer) []scrolls.Key {
+	var keys []scrolls.Key
+	done := map[scrolls.Key]bool{}
+	add := func(key scrolls.Key) {
+		if _, ok := have[key]; ok && !done[key] {
+			done[key] = true
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range r.Order {
+		add(key)
+	}
+	if s.before != nil {
+		for _, layer := range s.before.Layers {
+			add(layer.Key)
+		}
+	}
+	for _, g := range r.Set {
+		add(g.Key)
+	}
+	return keys
+}
+
+// sameStack says whether the layers after the turn are those before it, by key,
+// content id and order.
+func (s *surface) sameStack(base *state.Layer, edits []state.Layer) bool {
+	if (s.base == nil) != (base == nil) || len(s.edits) != len(edits) {
+		return false
+	}
+	if base != nil && !sameLayer(*s.base, *base) {
+		return false
+	}
+	for i := range edits {
+		if !sameLayer(s.edits[i], edits[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameLayer(a, b state.Layer) bool {
+	return a.Key == b.Key && (a.Glyph == b.Glyph || CID(a.Glyph) == CID(b.Glyph))
+}

@@ -1,0 +1,138 @@
+package reconcilers
+
+import (
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strings"
+
+	"golem/state"
+)
+
+// ledger reads the ledger's line about a directory.
+func (w *World) ledger(dir string) (ledgerBody, bool) {
+	entry, ok := w.Ledger[RecordKey(pathSort, dir)]
+	if !ok || entry == nil {
+		return ledgerBody{}, false
+	}
+	var body ledgerBody
+	if json.Unmarshal(entry.Body, &body) != nil {
+		return ledgerBody{}, false
+	}
+	return body, true
+}
+
+// setLedger notes a change of the ledger in the step, and in the world, where the
+// turns after it find it. A nil body takes the line out.
+func (t *Turn) setLedger(w *World, dir string, body *ledgerBody) {
+	key := RecordKey(pathSort, dir)
+	change := state.LedgerChange{Sort: pathSort, Resource: dir, Before: w.Ledger[key]}
+	if body != nil {
+		change.After = &state.Entry{Sort: pathSort, Resource: dir, Body: encode(body)}
+		w.Ledger[key] = change.After
+	} else {
+		delete(w.Ledger, key)
+	}
+	t.Step.Ledger = append(t.Step.Ledger, change)
+}
+
+// Sweep implements Reconciler: directories that golem made on the way to something,
+// and that nothing needs any more, go; deepest first. What it remembered of others is
+// forgotten with them.
+func (surfaces) Sweep(w *World) ([]*Turn, error) {
+	var turns []*Turn
+	var forget []string
+	for _, entry := range w.Ledger {
+		if entry == nil || entry.Sort != pathSort || w.Needed(entry.Resource) {
+			continue
+		}
+		body, ok := w.ledger(entry.Resource)
+		if !ok {
+			continue
+		}
+		if !body.Made {
+			forget = append(forget, entry.Resource)
+			continue
+		}
+		t, err := sweepTurn(w, entry.Resource)
+		if err != nil {
+			return nil, err
+		}
+		turns = append(turns, t)
+	}
+	sort.Slice(turns, func(i, j int) bool { return turns[i].Resource > turns[j].Resource })
+	if len(forget) == 0 {
+		return turns, nil
+	}
+	sort.Strings(forget)
+	last := &Turn{Request: Request{Sort: pathSort, Late: true, Resource: forget[0]}}
+	last.Step = &state.Step{Sort: pathSort, Resource: forget[0]}
+	last.shift = &shift{path: forget[0], from: absent(), to: absent(), temp: tempPrefix + "none"}
+	last.encodeStep(absent())
+	for _, dir := range forget {
+		last.setLedger(w, dir, nil)
+	}
+	return append(turns, last), nil
+}
+
+// sweepTurn is the removal of one made directory that no glyph is about.
+func sweepTurn(w *World, dir string) (*Turn, error) {
+	now, err := w.Host.observe(w.d, dir, 0)
+	if err != nil {
+		return nil, err
+	}
+	if n, ok := w.over[dir]; ok {
+		now = n
+	}
+	to := absent()
+	if now.Type != Dir {
+		to = now // gone, or somebody's own thing by now
+	}
+	t := &Turn{Request: Request{Sort: pathSort, Resource: dir, Late: true}, Acts: to.Type != now.Type}
+	t.Step = &state.Step{Sort: pathSort, Resource: dir}
+	t.shift = &shift{path: dir, from: now, to: to, temp: tempName(), yields: true}
+	t.Seen, t.Leaves = now, to
+	t.encodeStep(now)
+	t.setLedger(w, dir, nil)
+	return t, nil // Fit looks whether it is empty
+}
+
+// leftIn turns the removal of a directory that still holds something into leaving
+// it. It says whether it did.
+func (surfaces) leftIn(w *World, t *Turn) (bool, error) {
+	names, err := w.names(t.shift.path)
+	if err != nil || len(names) == 0 {
+		return false, err
+	}
+	t.stay("left as it is: it holds " + someNames(names))
+	return true, nil
+}
+
+// stay makes a turn leave the directory it would have removed.
+func (t *Turn) stay(reason string) {
+	t.shift.to = t.shift.from
+	t.Acts, t.Leaves = false, t.Seen
+	for i := range t.Changes {
+		t.Changes[i].Effect, t.Changes[i].Reason = "forget", reason
+	}
+	for i := range t.Step.Glyphs {
+		t.Step.Glyphs[i].Reason = reason
+		t.Step.Glyphs[i].Changed = false
+	}
+	t.encodeStep(t.shift.from)
+}
+
+// someNames lists names for a person: the first few, and how many more.
+func someNames(names []string) string {
+	sort.Strings(names)
+	const most = 3
+	shown := make([]string, 0, most)
+	for _, name := range names[:min(len(names), most)] {
+		shown = append(shown, quote(name))
+	}
+	text := strings.Join(shown, ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

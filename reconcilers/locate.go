@@ -1,0 +1,162 @@
+package reconcilers
+
+import (
+	"encoding/json"
+	"maps"
+
+	"golem/scrolls"
+)
+
+// Locate implements Reconciler. Links are resolved as this run leaves them: a declared
+// link counts as made, a link that goes counts as gone.
+func (s surfaces) Locate(w *World, glyphs []*scrolls.Glyph, gone []Gone) (map[*scrolls.Glyph]Spot, []Mistake) {
+	final := w.after(gone)
+	spots := map[*scrolls.Glyph]Spot{}
+	var mistakes []Mistake
+	// A declared link may lie on the way to another glyph's path, whatever their
+	// order: resolve until nothing moves.
+	for range 4 {
+		next := map[*scrolls.Glyph]Spot{}
+		mistakes = nil
+		for _, g := range glyphs {
+			at, err := final.locate(g)
+			if err != nil {
+				mistakes = append(mistakes, Mistake{Glyph: g, Problem: scrolls.Problem{
+					Attr: "path", Summary: "Path cannot be used", Detail: sentence(err),
+				}})
+				continue
+			}
+			next[g] = Spot{Resource: at.real, Via: at.via}
+		}
+		changed := final.declare(next)
+		same := maps.EqualFunc(spots, next, func(a, b Spot) bool { return a.Resource == b.Resource })
+		spots = next
+		if same || !changed {
+			break
+		}
+	}
+	return spots, append(mistakes, doubleBases(glyphs, spots)...)
+}
+
+// sentence makes an error's text one.
+func sentence(err error) string {
+	return upperFirst(err.Error()) + "."
+}
+
+func upperFirst(s string) string {
+	if s == "" || s[0] < 'a' || s[0] > 'z' {
+		return s
+	}
+	return string(s[0]-'a'+'A') + s[1:]
+}
+
+// after is a world in which the glyphs that go have given back what they found.
+func (w *World) after(gone []Gone) *World {
+	final := *w
+	final.over = maps.Clone(w.over)
+	final.seen = map[string]Node{}
+	for _, g := range gone {
+		kind, ok := KindOf(g.Glyph.Kind)
+		if !ok || kind.base == nil || g.Record == nil {
+			continue
+		}
+		s, err := readSurface(g.Resource, g.Record)
+		if err != nil || s.base == nil || !s.base.Changed {
+			continue // Turn reads it too, and reports what is wrong
+		}
+		final.over[g.Resource] = s.under
+	}
+	return &final
+}
+
+// locate resolves one glyph's path.
+func (w *World) locate(g *scrolls.Glyph) (place, error) {
+	kind, _ := KindOf(g.Kind)
+	p := str(g.Attrs, "path")
+	follow, _ := g.Attrs["follow"].(bool)
+	if kind.base != nil && !follow {
+		at, err := w.resolve(p, false)
+		if err != nil {
+			return at, err
+		}
+		return at, w.checkSpot(at)
+	}
+	at, err := w.resolve(p, true)
+	if err != nil {
+		return at, err
+	}
+	return at, w.checkSpot(at)
+}
+
+// checkSpot checks where a path led, as the path itself was checked when loaded.
+func (w *World) checkSpot(at place) error {
+	if len(at.via) > 0 {
+		for _, problem := range checkPath("path", at.real) {
+			return &AttrError{Attr: "path", Err: errText("it leads to " + quote(at.real) + ": " + problem.Detail)}
+		}
+	}
+	for _, own := range w.Host.Own {
+		if at.real == own || beneath(at.real, own) {
+			return errText(quote(at.real) + " is golem's own journal")
+		}
+	}
+	return w.mayTouch(at)
+}
+
+type errText string
+
+func (e errText) Error() string { return string(e) }
+
+// declare notes the declared bases in the world, and says whether a link was among
+// them that was not known before.
+func (w *World) declare(spots map[*scrolls.Glyph]Spot) bool {
+	changed := false
+	for g, spot := range spots {
+		kind, _ := KindOf(g.Kind)
+		if kind.base == nil {
+			continue
+		}
+		n := Node{Type: kind.base.typ, Mode: Any, UID: Any, GID: Any}
+		if n.Type == Link {
+			n.Target = Bytes(str(g.Attrs, "target"))
+		}
+		if was, ok := w.over[spot.Resource]; !ok || was.Type != n.Type || was.Target != n.Target {
+			// Only a link steers; but a file may take a link's place.
+			changed = true
+		}
+		w.over[spot.Resource] = n
+	}
+	return changed
+}
+
+// doubleBases finds two bases that reach one real path by different names.
+func doubleBases(glyphs []*scrolls.Glyph, spots map[*scrolls.Glyph]Spot) []Mistake {
+	first := map[string]*scrolls.Glyph{}
+	var mistakes []Mistake
+	for _, g := range glyphs {
+		kind, _ := KindOf(g.Kind)
+		spot, ok := spots[g]
+		if kind.base == nil || !ok {
+			continue
+		}
+		other, taken := first[spot.Resource]
+		if !taken {
+			first[spot.Resource] = g
+			continue
+		}
+		mistakes = append(mistakes, Mistake{Glyph: g, Other: other, Problem: scrolls.Problem{
+			Attr: "path", Summary: "Two glyphs for one path",
+			Detail: "Both lead to " + quote(spot.Resource) + " on this host. Remove one of the two.",
+		}})
+	}
+	return mistakes
+}
+
+// Sight describes what a turn saw, for a fingerprint.
+func (t *Turn) Sight() json.RawMessage {
+	n, ok := t.Seen.(Node)
+	if !ok {
+		return nil
+	}
+	return encode(slim(n))
+}

@@ -1,0 +1,205 @@
+package reconcilers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"golem/scrolls"
+	"golem/state"
+)
+
+// A Kind is one kind of glyph: what the language needs to know of it, and which
+// reconciler keeps the resources it is about. A kind that is a layer on a path also
+// says how it is put on and peeled off.
+type Kind struct {
+	scrolls.Kind
+	Sort string
+	base *base
+	edit *edit
+}
+
+// A Reconciler keeps all resources of one sort. It looks, works out what a turn would
+// do, does it, and takes it back.
+//
+// The engine asks for a Turn, has it captured, commits the step's intent to the
+// journal, and only then calls Enact: a crash at any point leaves a step that Undo
+// accepts.
+type Reconciler interface {
+	// Sort names the sort of resource, as the journal does.
+	Sort() string
+	// Locate finds the resource each glyph acts on, as this run leaves the host.
+	// Mistakes are told for each glyph, and all of them.
+	Locate(w *World, glyphs []*scrolls.Glyph, gone []Gone) (map[*scrolls.Glyph]Spot, []Mistake)
+	// Turn works out what one leaf's turn does to one resource. It only reads. With
+	// a Request whose Now is set it takes that for the host and does not look.
+	Turn(w *World, r Request) (*Turn, error)
+	// Fit checks a turn against what stands around its resource, and completes it:
+	// what has to be made first, what is in the way. Turns are fitted in the order
+	// in which they will run; each is taken for done by the next.
+	Fit(w *World, t *Turn) error
+	// Sweep works out the turns that take away by-products that nothing needs.
+	Sweep(w *World) ([]*Turn, error)
+	// Batch says how many of the leading turns can share a batch: one commit of
+	// their intents and one set of syncs. At least one.
+	Batch(turns []*Turn) int
+	// Capture makes durable, or queues for the intent's transaction, every byte
+	// that taking the turns back would need.
+	Capture(w *World, store Store, turns []*Turn) error
+	// Enact makes the turns true of the host, in order. On an error it says which
+	// turn failed; every turn of the batch then has to be taken back or found done
+	// by Undo.
+	Enact(ctx context.Context, w *World, store Store, turns []*Turn) (failed int, err error)
+	// Undo returns a resource to what it was just before a step. It succeeds when
+	// Enact never ran, ran half way, or Undo ran before.
+	Undo(ctx context.Context, w *World, store Store, s *state.Step) error
+	// Foresee puts into the world what Undo of a step would leave.
+	Foresee(w *World, s *state.Step) error
+}
+
+// A Store takes bytes that must outlive a change to the host.
+type Store interface {
+	Blobs
+	// Put stores bytes; they are durable with the next commit of an intent.
+	Put(data []byte) (hash string, err error)
+	// PutFile stores a file's bytes, streamed. want is the hash they must have, or "".
+	PutFile(f *os.File, want string) (hash string, err error)
+	// Keep stores what golem displaces, durable on return.
+	Keep(k state.Kept, open func() (*os.File, error)) error
+}
+
+// A Gone is a glyph in force that the scroll no longer declares, with its record.
+type Gone struct {
+	state.Applied
+	Record *state.Record
+}
+
+// A Spot is where a glyph acts.
+type Spot struct {
+	Resource string
+	// Via are the links that led there, if any.
+	Via []string
+}
+
+// A Mistake is a glyph that cannot be planned on this host.
+type Mistake struct {
+	Glyph *scrolls.Glyph
+	// Other, where set, is the glyph it clashes with.
+	Other *scrolls.Glyph
+	scrolls.Problem
+}
+
+// A Request is what one leaf wants of one resource in its turn.
+type Request struct {
+	Lineage, Leaf string
+	Sort          string
+	Resource      string
+	// Record is what the journal holds of the resource now; nil for nothing.
+	Record *state.Record
+	// Set are the leaf's glyphs on the resource, in source order.
+	Set []*scrolls.Glyph
+	// Drop are the keys that go in this turn.
+	Drop []scrolls.Key
+	// Order is the order of layers, oldest first, when the whole run is over; keys
+	// that a later turn drops are in it too.
+	Order []scrolls.Key
+	// Via are links that led to the resource, for the plan to tell.
+	Via []string
+	// Blind asks for no repair: a glyph whose content id is the same is taken for
+	// right (--no-observe).
+	Blind bool
+	// Late marks a turn of the run's last wave.
+	Late bool
+	// Now, where set, is what the resource will be by then.
+	Now any
+}
+
+// A Turn is what one leaf's turn does to one resource: the step as the journal will
+// have it, and how a person is told.
+type Turn struct {
+	Request
+	// Step is nil when there is nothing to do and nothing to write down.
+	Step *state.Step
+	// Changes tell each glyph's part; a noop has none.
+	Changes []Change
+	// Noops are the glyphs that hold already.
+	Noops []scrolls.Key
+	// Postpone says that the run's last wave has to do this, not the leaf.
+	Postpone bool
+	// Seen and Leaves are what the resource was and will be, the reconciler's own.
+	Seen, Leaves any
+	// Keeps are what the turn displaces that nobody declared.
+	Keeps []state.Kept
+	// Acts says whether the host is changed at all.
+	Acts bool
+
+	shift *shift
+	under *Node // what lies beneath the base after the turn
+	// staysMade says that a directory stays as a made parent.
+	staysMade bool
+}
+
+// A Change is one glyph's part in a turn, as plan tells it.
+type Change struct {
+	Key    scrolls.Key
+	Kind   string
+	Op     state.Op
+	Effect string // write, delete, restore, forget, record
+	Reason string
+	// Before and After are the object for JSON; nil where there is none.
+	Before, After map[string]any
+	Diff          string
+	Drift         bool
+	Irreversible  []string
+	Secret        bool
+}
+
+// All are the kinds of glyph there are. A new kind is one line here.
+var All = []Kind{fileKind, directoryKind, linkKind, lineKind}
+
+// Reconcilers are the keepers of resources, by sort.
+var Reconcilers = map[string]Reconciler{pathSort: surfaces{}}
+
+// Kinds returns what the language needs of every kind.
+func Kinds() []scrolls.Kind {
+	kinds := make([]scrolls.Kind, len(All))
+	for i, k := range All {
+		kinds[i] = k.Kind
+	}
+	return kinds
+}
+
+// KindOf finds a kind by name.
+func KindOf(name string) (Kind, bool) {
+	for _, k := range All {
+		if k.Name == name {
+			return k, true
+		}
+	}
+	return Kind{}, false
+}
+
+// CID is the content id of a glyph as this golem encodes it.
+func CID(g *scrolls.Glyph) scrolls.ContentID {
+	k, ok := KindOf(g.Kind)
+	if !ok {
+		return ""
+	}
+	return scrolls.CID(k.Kind, g)
+}
+
+// RecordKey is how a snapshot's records and ledger are keyed.
+func RecordKey(sort, resource string) string { return sort + ":" + resource }
+
+// encode is json.Marshal for the reconcilers' own plain values, which cannot fail.
+func encode(v any) json.RawMessage {
+	out, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("encode %T: %v", v, err)) // a type that has no JSON: a bug
+	}
+	return out
+}
+
+// IsBase says whether a glyph is the whole object at a path, not an edit of it.
+func (k Kind) IsBase() bool { return k.base != nil }

@@ -1,0 +1,281 @@
+package reconcilers
+
+import (
+	"bytes"
+	"fmt"
+
+	"golem/scrolls"
+	"golem/state"
+)
+
+// pathSort is the sort of the records of paths.
+const pathSort = "path"
+
+// maxEdit is the largest file whose bytes are edited. An edit holds the file in
+// memory a few times over; a larger one is a database, not a configuration.
+const maxEdit = 64 << 20
+
+// surfaces keeps paths: the kinds file, directory, link and line are layers on them.
+type surfaces struct{}
+
+func (surfaces) Sort() string { return pathSort }
+
+// A work is one turn on one surface while it is worked out.
+type work struct {
+	w *World
+	r Request
+	s *surface
+	t *Turn
+
+	now     Node // what stands there
+	bare    Node // the same with golem's edits peeled off
+	beneath Node // what golem's layers lie on
+	tails   map[scrolls.Key]int
+
+	base  *state.Layer
+	edits []state.Layer
+	same  bool // the stack does not change
+	want  Node // what is to stand there
+	mid   Node // the same before the edits are put on
+	made  bool
+	diffs map[scrolls.Key]string
+	moved map[scrolls.Key]bool // edits whose place or effect changed
+}
+
+// Turn implements Reconciler.
+func (surfaces) Turn(w *World, r Request) (*Turn, error) {
+	s, err := readSurface(r.Resource, r.Record)
+	if err != nil {
+		return nil, err
+	}
+	k := &work{w: w, r: r, s: s, t: &Turn{Request: r}, diffs: map[scrolls.Key]string{}, moved: map[scrolls.Key]bool{}}
+	k.base, k.edits = s.stack(r)
+	k.same = s.sameStack(k.base, k.edits)
+	if r.Blind && k.same {
+		k.noops(r.Set)
+		return k.t, nil
+	}
+	if err := k.observe(); err != nil {
+		return nil, err
+	}
+	if k.strange() {
+		return k.t, k.leave()
+	}
+	k.findBeneath()
+	if err := k.refuse(); err != nil {
+		return nil, err
+	}
+	if k.same && k.holds() {
+		k.noops(r.Set)
+		k.t.Seen, k.t.Leaves = k.now, k.now
+		return k.t, nil
+	}
+	if err := k.build(); err != nil {
+		return nil, err
+	}
+	return k.t, k.finish()
+}
+
+func (k *work) noops(set []*scrolls.Glyph) {
+	for _, g := range set {
+		k.t.Noops = append(k.t.Noops, g.Key)
+	}
+}
+
+// observe looks at the path, keeping as much of a file as the layers need.
+func (k *work) observe() error {
+	if n, ok := k.r.Now.(Node); ok {
+		k.now = n
+		return k.recall()
+	}
+	keep := int64(keepBytes)
+	if len(k.edits)+len(k.s.edits) > 0 {
+		keep = maxEdit
+	}
+	n, err := k.w.Host.observe(k.w.d, k.r.Resource, keep)
+	k.now = n
+	return err
+}
+
+// recall fetches bytes that an earlier turn's prediction did not keep at hand, where
+// edits need them.
+func (k *work) recall() error {
+	if len(k.edits)+len(k.s.edits) == 0 || k.now.Type != File || k.now.data != nil || k.now.Size > maxEdit {
+		return nil
+	}
+	data, err := k.read(k.now)
+	k.now.data = data
+	return err
+}
+
+// read returns all bytes of a file that is small enough to be edited.
+func (k *work) read(n Node) ([]byte, error) {
+	if n.data != nil {
+		return n.data, nil
+	}
+	src, err := n.open(k.w.Blobs)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", quote(k.r.Resource), err)
+	}
+	defer src.Close()
+	var buf bytes.Buffer
+	if _, err := buf.ReadFrom(src); err != nil {
+		return nil, fmt.Errorf("read %s: %w", quote(k.r.Resource), err)
+	}
+	return nonNil(buf.Bytes()), nil
+}
+
+// findBeneath works out what golem's layers lie on.
+func (k *work) findBeneath() {
+	k.bare = k.now
+	k.tails = map[scrolls.Key]int{}
+	if len(k.s.edits) > 0 && k.now.Type == File && k.now.data != nil {
+		var content []byte
+		content, k.tails = k.s.peelAll(k.now.data)
+		k.bare = withContent(k.now, content)
+	}
+	k.made = k.s.made
+	switch {
+	case k.s.base != nil && (k.s.base.Changed || k.base != nil):
+		k.beneath = k.s.under
+	case k.s.base != nil:
+		k.beneath, k.made = k.bare, false // it never changed anything and goes: all is the host's
+	default:
+		k.beneath = k.bare
+		if k.s.made && k.bare.Type == File && k.bare.Size == 0 {
+			k.beneath = absent()
+		}
+	}
+	if k.beneath.Type == Absent && k.s.before != nil && k.s.found.Type == File && k.now.Type == Absent {
+		k.made = true // a stranger deleted it: what edits make there now is golem's
+	}
+}
+
+// withContent is a node with other bytes and the same metadata.
+func withContent(n Node, content []byte) Node {
+	f := fileNode(content)
+	n.Size, n.Hash, n.data, n.Blob, n.local = f.Size, f.Hash, f.data, "", ""
+	return n
+}
+
+// holds says whether an unchanged stack shows on the host.
+func (k *work) holds() bool {
+	if k.base == nil {
+		if k.now.Type != File || k.now.data == nil {
+			return false
+		}
+		for _, layer := range k.edits {
+			kind, _ := KindOf(layer.Glyph.Kind)
+			if !kind.edit.holds(layer.Glyph, k.now.data) {
+				return false
+			}
+		}
+		return true
+	}
+	if err := k.makeBase(); err != nil {
+		return false
+	}
+	if len(k.edits) == 0 {
+		return differs(k.now, k.want) == ""
+	}
+	if err := k.putEdits(); err != nil {
+		return false
+	}
+	return differs(k.now, k.want) == ""
+}
+
+// build works out the wanted object: the base on what lies beneath, then the edits.
+func (k *work) build() error {
+	if err := k.makeBase(); err != nil {
+		return err
+	}
+	if err := k.putEdits(); err != nil {
+		return err
+	}
+	k.giveBackTime()
+	return nil
+}
+
+// makeBase works out the object before edits.
+func (k *work) makeBase() error {
+	if k.base != nil {
+		kind, _ := KindOf(k.base.Glyph.Kind)
+		var was *scrolls.Glyph
+		if k.s.base != nil {
+			was = k.s.base.Glyph
+		}
+		want, err := kind.base.make(k.w, k.base.Glyph, was, k.beneath, k.bare)
+		if err != nil {
+			return err
+		}
+		k.want, k.mid = want, want
+		return nil
+	}
+	k.want = k.beneath
+	if k.s.base == nil && k.now.Type == File && k.beneath.Type == File {
+		k.want.Mtime = 0
+	}
+	k.mid = k.want
+	return nil
+}
+
+// putEdits puts the edits on the wanted object, oldest first, and records each one's
+// inverse anew.
+func (k *work) putEdits() error {
+	if len(k.edits) == 0 {
+		return nil
+	}
+	content := []byte{}
+	switch k.want.Type {
+	case File:
+		data, err := k.read(k.want)
+		if err != nil {
+			return err
+		}
+		content = data
+	case Absent:
+		k.want = newFile(nil)
+		k.made = true
+	default:
+		return fmt.Errorf("edit %s: it is a %s, not a file", quote(k.r.Resource), k.want.Type)
+	}
+	for i := range k.edits {
+		layer := &k.edits[i]
+		kind, _ := KindOf(layer.Glyph.Kind)
+		hint := -1
+		if tail, ok := k.tails[layer.Key]; ok && k.base == nil {
+			hint = tail
+		}
+		put, err := kind.edit.put(layer.Glyph, content, hint)
+		if err != nil {
+			return fmt.Errorf("edit %s: %w", quote(k.r.Resource), err)
+		}
+		if put.changed {
+			k.diffs[layer.Key] = unified(content, put.content)
+		}
+		layer.Inverse = put.inverse
+		layer.Changed = layer.Changed || put.changed
+		content = put.content
+	}
+	if edited := withContent(k.want, content); edited.Hash != k.want.Hash || k.want.Type == Absent {
+		edited.Mtime = 0
+		k.want = edited
+	}
+	return nil
+}
+
+// newFile is a file that an edit makes: 0644, owned by golem.
+func newFile(data []byte) Node {
+	n := fileNode(data)
+	n.Mode = defaultFileMode
+	return n
+}
+
+// giveBackTime wants the found time back when the bytes are again those that were
+// found (design: "mtime is put back whenever …").
+func (k *work) giveBackTime() {
+	if k.want.Type == File && k.s.before != nil && k.s.found.Type == File &&
+		k.want.Hash == k.s.found.Hash && k.now.Hash != k.want.Hash {
+		k.want.Mtime = k.s.found.Mtime
+	}
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"golem/reconcilers"
+	"golem/scrolls"
+	"golem/state"
+)
+
+// A session is what the common flags name: the host and the journal's place.
+type session struct {
+	host    *reconcilers.Host
+	journal string // path
+	c       *cli.Command
+}
+
+// open opens the host that --root names.
+func open(c *cli.Command) (*session, error) {
+	root := c.String("root")
+	if root != "" {
+		var err error
+		if root, err = filepath.Abs(root); err != nil {
+			return nil, fmt.Errorf("find root: %w", err)
+		}
+	}
+	host, err := reconcilers.OpenHost(root)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{host: host, c: c}
+	if s.journal, err = journalPath(c.String("state"), root); err != nil {
+		return nil, err
+	}
+	s.protectJournal()
+	return s, nil
+}
+
+// protectJournal keeps glyphs off the journal, where it lies inside the root.
+func (s *session) protectJournal() {
+	rel, err := filepath.Rel(s.host.Root, s.journal)
+	if err != nil || rel == ".." || len(rel) > 2 && rel[:3] == "../" {
+		return
+	}
+	at := "/" + filepath.ToSlash(rel)
+	for _, suffix := range []string{"", "-wal", "-shm", ".lock", ".new", ".blobs"} {
+		s.host.Own = append(s.host.Own, at+suffix)
+	}
+}
+
+// journalPath is where the journal lies (design: "Common").
+func journalPath(given, root string) (string, error) {
+	const name = "golem/planroom.db"
+	switch {
+	case given != "":
+		return filepath.Abs(given)
+	case root != "":
+		return filepath.Join(root, "var/lib", name), nil
+	case os.Geteuid() == 0:
+		return filepath.Join("/var/lib", name), nil
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, name), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("find the journal: %w", err)
+	}
+	return filepath.Join(home, ".local/state", name), nil
+}
+
+// options are the journal's.
+func (s *session) options() state.Options {
+	root := "/"
+	if !s.host.Live() {
+		root = s.host.Root
+	}
+	kinds := make([]string, 0, len(reconcilers.All))
+	for _, k := range reconcilers.All {
+		kinds = append(kinds, k.Name)
+	}
+	return state.Options{
+		Machine: s.host.MachineID(), Root: root, LockTimeout: s.c.Duration("lock-timeout"), KnownKinds: kinds,
+	}
+}
+
+func (s *session) read() (*state.Reader, error)  { return state.Read(s.journal, s.options()) }
+func (s *session) write() (*state.Journal, error) { return state.Open(s.journal, s.options()) }
+
+// load reads the scroll that the command names, or the one in the current directory.
+func (s *session) load() (*scrolls.Scroll, error) {
+	path := s.c.Args().First()
+	if path == "" {
+		path = "."
+	}
+	if s.c.Args().Len() > 1 {
+		return nil, &usageError{command: s.c.FullName(), err: fmt.Errorf("one scroll, not %d", s.c.Args().Len())}
+	}
+	return scrolls.Load(path, scrolls.Options{
+		Kinds: reconcilers.Kinds(), Facts: s.host.Facts(), Environ: os.Environ(),
+		VarFiles: s.c.StringSlice("var-file"), Vars: s.c.StringSlice("var"), Name: s.c.String("name"),
+		HostPolicy: filepath.Join(s.host.Root, "etc/golem/golem.hcl"),
+	})
+}
+
+// A boundError says that a defaulted name belongs to another directory's scroll.
+type boundError struct{ name, dir, here string }
+
+func (e *boundError) Error() string {
+	return fmt.Sprintf("the name %q was defaulted when it was first applied from %s, and this scroll lies in %s", e.name, e.dir, e.here)
+}
+
+// Hint says how to say which is meant.
+func (e *boundError) Hint() string {
+	return fmt.Sprintf("write name = %q in the scroll if it is the same one, or another name if it is not", e.name)
+}
+
+// checkName refuses a defaulted name that is bound to another directory.
+func checkName(scroll *scrolls.Scroll, snap *state.Snapshot) error {
+	if scroll == nil || !scroll.Defaulted {
+		return nil
+	}
+	if l := snap.Lineages[scroll.Name]; l != nil && l.Dir != "" && l.Dir != scroll.Dir {
+		return &boundError{scroll.Name, l.Dir, scroll.Dir}
+	}
+	return nil
+}
+
+// whoRuns says who runs golem, and what for.
+func (s *session) whoRuns(command string, scroll *scrolls.Scroll) state.Run {
+	r := state.Run{
+		Command: command, UID: os.Getuid(), SudoUser: reconcilers.LoginUser(), Version: version,
+		BootID: reconcilers.BootID(), Machine: s.host.MachineID(), PID: os.Getpid(), Started: time.Now(),
+	}
+	if scroll != nil {
+		r.Source, r.Digest = scroll.Source, scroll.Digest
+	}
+	return r
+}
+
+// errNoLineage says that destroy was not told what to destroy.
+var errNoLineage = errors.New("destroy: the scroll cannot be read, so its name is not known")
