@@ -64,31 +64,32 @@ func (c *conn) prepare(text string) (*sql.Stmt, error) {
 
 // exec returns the number of the row that was inserted.
 func (c *conn) exec(text string, args ...any) (int64, error) {
-	res, err := c.run(text, args)
-	if err != nil {
-		return 0, err
-	}
-	id, err := res.LastInsertId()
-	return id, explain(c.path, err)
+	did, err := c.run(text, args...)
+	return did.id, err
 }
 
 // change returns how many rows were touched.
 func (c *conn) change(text string, args ...any) (int64, error) {
-	res, err := c.run(text, args)
-	if err != nil {
-		return 0, err
-	}
-	n, err := res.RowsAffected()
-	return n, explain(c.path, err)
+	did, err := c.run(text, args...)
+	return did.rows, err
 }
 
-func (c *conn) run(text string, args []any) (sql.Result, error) {
+// did is what a statement did: the rows it touched, and the number of the last one
+// that was inserted.
+type did struct{ rows, id int64 }
+
+func (c *conn) run(text string, args ...any) (did, error) {
 	s, err := c.prepare(text)
 	if err != nil {
-		return nil, err
+		return did{}, err
 	}
 	res, err := s.ExecContext(context.Background(), args...)
-	return res, explain(c.path, err)
+	if err != nil {
+		return did{}, explain(c.path, err)
+	}
+	rows, err1 := res.RowsAffected()
+	id, err2 := res.LastInsertId()
+	return did{rows, id}, errors.Join(err1, err2)
 }
 
 // query calls each for every row.

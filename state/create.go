@@ -72,8 +72,25 @@ func sweep(path string) error {
 
 const magic = "SQLite format 3\x00"
 
+// resolve follows a link that stands at path, unless it is somebody else's: what lies
+// beside the journal lies beside the file.
+func resolve(path string) (string, error) {
+	st, err := os.Lstat(path)
+	if err != nil || st.Mode()&fs.ModeSymlink == 0 {
+		return path, nil // what is wrong with it, opening it will say
+	}
+	if uid := owner(st); uid != 0 && uid != os.Geteuid() {
+		return "", &UnsafeError{path, fmt.Sprintf("it is a symbolic link of user %d", uid)}
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", fmt.Errorf("open journal: %w", err)
+	}
+	return real, nil
+}
+
 // checkFile says whether there is a file at path and that it can be a journal: a
-// regular file, not reached through somebody else's link, with a database's header.
+// regular file with a database's header.
 func checkFile(path string) (found bool, err error) {
 	st, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -81,14 +98,6 @@ func checkFile(path string) (found bool, err error) {
 	}
 	if err != nil {
 		return false, fmt.Errorf("open journal: %w", err)
-	}
-	if st.Mode()&fs.ModeSymlink != 0 {
-		if uid := owner(st); uid != 0 && uid != os.Geteuid() {
-			return false, &UnsafeError{path, fmt.Sprintf("it is a symbolic link of user %d", uid)}
-		}
-		if st, err = os.Stat(path); err != nil {
-			return false, fmt.Errorf("open journal: %w", err)
-		}
 	}
 	if !st.Mode().IsRegular() {
 		return false, &UnsafeError{path, "it is not a regular file"}

@@ -70,6 +70,9 @@ func Open(path string, o Options) (*Journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
+	if path, err = resolve(path); err != nil {
+		return nil, err
+	}
 	if err := makeHome(filepath.Dir(path)); err != nil {
 		return nil, explain(path, fmt.Errorf("make the journal's directory: %w", err))
 	}
@@ -121,7 +124,8 @@ func (j *Journal) open() error {
 // one sync of the log; checkpoints wait for Close, so that a reader that copies the
 // database while a run is going on finds it unchanged.
 const writing = "mode=rw&_pragma=busy_timeout(5000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)" +
-	"&_pragma=foreign_keys(1)&_pragma=wal_autocheckpoint(0)&_pragma=temp_store(memory)" +
+	"&_pragma=foreign_keys(1)&_pragma=recursive_triggers(1)&_pragma=wal_autocheckpoint(0)&_pragma=temp_store(memory)" +
+	"&_pragma=cache_size(-65536)" +
 	"&_pragma=trusted_schema(0)&_pragma=cell_size_check(1)&_txlock=immediate"
 
 // bind checks that the journal belongs here, and makes it belong here if it belongs

@@ -33,6 +33,9 @@ func Read(path string, o Options) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
+	if path, err = resolve(path); err != nil {
+		return nil, err
+	}
 	r := &Reader{}
 	r.store = store{path: path, o: o, with: r.stable}
 	err = r.stable(func(c *conn) error {
@@ -70,18 +73,19 @@ func (r *Reader) Close() error {
 func (r *Reader) stable(fn func(*conn) error) error {
 	for range readTries {
 		if r.c == nil {
-			if err := r.open(); errors.Is(err, errMoved) {
+			err := r.open()
+			if errors.Is(err, errMoved) || err != nil && r.moved() {
 				continue
-			} else if err != nil {
-				return r.settle(err)
+			}
+			if err != nil {
+				return err
 			}
 		}
 		err := fn(r.c)
 		if r.c == nil || r.temp != "" {
 			return err
 		}
-		now, statErr := look(r.path)
-		if statErr == nil && now == r.seen {
+		if !r.moved() {
 			return err
 		}
 		if err := r.Close(); err != nil {
@@ -91,14 +95,10 @@ func (r *Reader) stable(fn func(*conn) error) error {
 	return fmt.Errorf("read journal %s: %w", r.path, errMoved)
 }
 
-// settle is an opening's error, unless the journal moved meanwhile and the error may
-// be no more than that.
-func (r *Reader) settle(err error) error {
-	now, statErr := look(r.path)
-	if statErr == nil && now != r.seen {
-		return fmt.Errorf("read journal %s: %w", r.path, errMoved)
-	}
-	return err
+// moved reports whether the database is another than when it was opened.
+func (r *Reader) moved() bool {
+	now, err := look(r.path)
+	return err == nil && now != r.seen
 }
 
 // open opens the journal where it lies if all of it is in the database, else a copy

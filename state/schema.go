@@ -1,6 +1,9 @@
 package state
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // applicationID marks the file as golem's in the database header ("golm").
 const applicationID = 0x676f6c6d
@@ -179,32 +182,20 @@ CREATE TABLE pending (
 ) STRICT;
 `
 
-// appendOnlyTables names each table that is only added to, with what makes a new row
-// the replacement of an old one.
-var appendOnlyTables = []struct{ name, same string }{
-	{"runs", "id = NEW.id"},
-	{"run_ends", "run = NEW.run"},
-	{"leaf_ends", "id = NEW.id OR (run = NEW.run AND leaf = NEW.leaf)"},
-	{"glyphs", "id = NEW.id OR digest = NEW.digest"},
-	{"steps", "id = NEW.id"},
-	{"step_glyphs", "step = NEW.step AND position = NEW.position"},
-	{"step_ends", "step = NEW.step AND status = NEW.status"},
-	{"moves", "id = NEW.id"},
-	{"revisions", "id = NEW.id OR run = NEW.run OR (lineage = NEW.lineage AND number = NEW.number)"},
-	{"blobs", "hash = NEW.hash"},
-	{"kept", "id = NEW.id"},
+// appendOnlyTables are the tables that are only added to.
+var appendOnlyTables = []string{
+	"runs", "run_ends", "leaf_ends", "glyphs", "steps", "step_glyphs", "step_ends", "moves", "revisions", "blobs", "kept",
 }
 
 // appendOnly returns the triggers of schema 1 that refuse to change or take away a
-// row. INSERT OR REPLACE deletes without firing delete triggers, so it is refused too.
+// row. (That INSERT OR REPLACE fires them is up to recursive_triggers.)
 func appendOnly() string {
 	var sql string
 	for _, t := range appendOnlyTables {
-		abort := fmt.Sprintf("RAISE(ABORT, '%s is append-only')", t.name)
-		sql += fmt.Sprintf("CREATE TRIGGER %s_update BEFORE UPDATE ON %s BEGIN SELECT %s; END;\n", t.name, t.name, abort)
-		sql += fmt.Sprintf("CREATE TRIGGER %s_delete BEFORE DELETE ON %s BEGIN SELECT %s; END;\n", t.name, t.name, abort)
-		sql += fmt.Sprintf("CREATE TRIGGER %s_insert BEFORE INSERT ON %s WHEN EXISTS (SELECT 1 FROM %s WHERE %s) BEGIN SELECT %s; END;\n",
-			t.name, t.name, t.name, t.same, abort)
+		for _, verb := range []string{"UPDATE", "DELETE"} {
+			sql += fmt.Sprintf("CREATE TRIGGER %s_no_%s BEFORE %s ON %s BEGIN SELECT RAISE(ABORT, '%s is append-only'); END;\n",
+				t, strings.ToLower(verb), verb, t, t)
+		}
 	}
 	return sql
 }

@@ -64,20 +64,34 @@ func (tx *Tx) intend(s *Step) error {
 
 func (tx *Tx) intendGlyph(s *Step, lineage int64, i int) error {
 	g := &s.Glyphs[i]
-	owner, err := tx.c.number("SELECT lineage FROM applied WHERE key = ?", g.Key)
-	if err != nil {
+	if err := tx.checkOwner(g.Key, lineage); err != nil {
 		return err
-	}
-	if owner != 0 && owner != lineage {
-		return tx.owned(g.Key)
 	}
 	was, err1 := tx.glyph(g.Old)
 	is, err2 := tx.glyph(g.New)
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	_, err = tx.c.exec(`INSERT INTO step_glyphs (step, position, op, key, cid, old, new, leaf, changed, reason)
+	_, err := tx.c.exec(`INSERT INTO step_glyphs (step, position, op, key, cid, old, new, leaf, changed, reason)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, s.ID, i, g.Op, g.Key, g.CID, was, is, g.Leaf, g.Changed, g.Reason)
+	return err
+}
+
+// checkOwner refuses a key of another lineage before the host is touched for it.
+func (tx *Tx) checkOwner(key scrolls.Key, lineage int64) error {
+	if tx.lines == 0 {
+		var err error
+		if tx.lines, err = tx.c.number("SELECT count(*) FROM lineages"); err != nil {
+			return err
+		}
+	}
+	if tx.lines == 1 {
+		return nil
+	}
+	owner, err := tx.c.number("SELECT lineage FROM applied WHERE key = ?", key)
+	if err == nil && owner != 0 && owner != lineage {
+		err = tx.owned(key)
+	}
 	return err
 }
 

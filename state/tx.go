@@ -19,6 +19,7 @@ type Tx struct {
 	now     time.Time
 	numbers map[string]int64 // of lineages
 	glyphs  map[*scrolls.Glyph]int64
+	lines   int64 // how many lineages there are; 0: not counted
 }
 
 // lineage returns the number of a lineage, and makes its row if there is none.
@@ -32,6 +33,7 @@ func (tx *Tx) lineage(name string) (int64, error) {
 	id, err := tx.c.number("SELECT id FROM lineages WHERE name = ?", name)
 	if err == nil && id == 0 {
 		id, err = tx.c.exec("INSERT INTO lineages (name) VALUES (?)", name)
+		tx.lines = 0
 	}
 	if err != nil {
 		return 0, fmt.Errorf("journal lineage %q: %w", name, err)
@@ -67,14 +69,18 @@ func (tx *Tx) storeGlyph(g *scrolls.Glyph) (int64, error) {
 	if id := tx.j.glyphs[digest]; id != 0 {
 		return id, nil
 	}
-	id, err := tx.c.number("SELECT id FROM glyphs WHERE digest = ?", digest)
-	if err == nil && id == 0 {
-		id, err = tx.c.exec("INSERT INTO glyphs (digest, body) VALUES (?, ?)", digest, string(body))
+	added, err := tx.c.run("INSERT INTO glyphs (digest, body) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING", digest, string(body))
+	if err != nil {
+		return 0, err
 	}
-	if err == nil {
-		tx.j.glyphs[digest] = id
+	id := added.id
+	if added.rows == 0 {
+		if id, err = tx.c.number("SELECT id FROM glyphs WHERE digest = ?", digest); err != nil {
+			return 0, err
+		}
 	}
-	return id, err
+	tx.j.glyphs[digest] = id
+	return id, nil
 }
 
 // Begin writes that a run began and gives it its ID. It belongs in the transaction of
