@@ -212,8 +212,10 @@ func (b *beside) take(tmp *os.File, hash string, size int64, err error) error {
 		err = b.o.fault("blob rename")
 	}
 	if err == nil {
-		err = os.Mkdir(filepath.Join(b.dir, hash[:2]), 0o700)
-		if errors.Is(err, fs.ErrExist) {
+		dir := filepath.Join(b.dir, hash[:2])
+		if err = os.Mkdir(dir, 0o700); err == nil {
+			err = os.Chmod(dir, 0o700) // whatever the umask was
+		} else if errors.Is(err, fs.ErrExist) {
 			err = nil
 		}
 	}

@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	_ "modernc.org/sqlite" // the database driver
+	"modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
 )
 
 // A conn is one connection with its prepared statements. Every error it returns is
@@ -56,7 +57,7 @@ func (c *conn) prepare(text string) (*sql.Stmt, error) {
 	}
 	s, err := c.c.PrepareContext(context.Background(), text)
 	if err != nil {
-		return nil, explain(c.path, err)
+		return nil, c.unreadable(err)
 	}
 	c.stmts[text] = s
 	return s, nil
@@ -100,15 +101,31 @@ func (c *conn) query(each func(scan func(...any) error) error, text string, args
 	}
 	rows, err := s.QueryContext(context.Background(), args...)
 	if err != nil {
-		return explain(c.path, err)
+		return c.unreadable(err)
 	}
 	defer rows.Close()
+	scan := func(dest ...any) error { return c.unreadable(rows.Scan(dest...)) }
 	for rows.Next() {
-		if err := each(rows.Scan); err != nil {
-			return explain(c.path, err)
+		if err := each(scan); err != nil {
+			return err
 		}
 	}
-	return explain(c.path, rows.Err())
+	return c.unreadable(rows.Err())
+}
+
+// unreadable explains an error of a statement that reads. The statements are right,
+// so that what does not fit them is the journal's tables or a value in them.
+func (c *conn) unreadable(err error) error {
+	var se *sqlite.Error
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &se):
+		return c.damaged("a row of it cannot be read", err)
+	case se.Code()&0xff == lib.SQLITE_ERROR:
+		return c.damaged("its tables are not those that golem makes", err)
+	}
+	return explain(c.path, err)
 }
 
 // one reads the single row of a query and reports whether there was one.
@@ -121,7 +138,7 @@ func (c *conn) one(dest []any, text string, args ...any) (bool, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
-	return err == nil, explain(c.path, err)
+	return err == nil, c.unreadable(err)
 }
 
 // number reads a single integer, 0 if there is no row.

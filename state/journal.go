@@ -54,7 +54,7 @@ type Journal struct {
 	store
 	c      *conn
 	lock   *lock
-	wrote  bool
+	open   bool  // a transaction is open
 	broken error // set when it is not known whether a commit reached the disk
 
 	blobs   beside
@@ -85,7 +85,7 @@ func Open(path string, o Options) (*Journal, error) {
 		blobs: beside{dir: path + ".blobs", o: o, waiting: map[string]*waiting{}},
 	}
 	j.store = store{path: path, o: o, blob: j.blobs.pending, with: func(fn func(*conn) error) error { return fn(j.c) }}
-	if err := j.open(); err != nil {
+	if err := j.start(); err != nil {
 		if j.c != nil {
 			_ = j.c.close()
 		}
@@ -95,7 +95,7 @@ func Open(path string, o Options) (*Journal, error) {
 	return j, nil
 }
 
-func (j *Journal) open() error {
+func (j *Journal) start() error {
 	if err := sweep(j.path); err != nil {
 		return err
 	}
@@ -215,12 +215,17 @@ func (j *Journal) Do(fn func(*Tx) error) (err error) {
 	if j.broken != nil {
 		return j.broken
 	}
+	if j.open {
+		return errors.New("begin transaction: one is open already")
+	}
 	if err := j.c.script("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
 	tx := &Tx{j: j, c: j.c, now: j.o.Now(), numbers: map[string]int64{}, glyphs: map[*scrolls.Glyph]int64{}}
+	j.open = true
 	committed := false
 	defer func() {
+		j.open = false
 		if !committed {
 			_ = j.c.script("ROLLBACK")
 			j.intents = map[int64]intent{}
