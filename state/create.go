@@ -2,6 +2,7 @@ package state
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -121,6 +122,7 @@ func checkNoLog(path string) error {
 	return nil
 }
 
+// checkHeader looks before the database is opened, which may write to it.
 func checkHeader(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -138,6 +140,8 @@ func checkHeader(path string) error {
 		return fmt.Errorf("read journal: %w", err)
 	case !strings.HasPrefix(string(head), magic):
 		return &DamagedError{path, "it is not a database", nil}
+	case binary.BigEndian.Uint32(head[68:]) != applicationID:
+		return &DamagedError{path, "it is another program's database", nil}
 	}
 	return nil
 }
