@@ -170,18 +170,11 @@ func TestBlobTroubleIsTyped(t *testing.T) {
 		return nil
 	})
 	gone, short, flipped, link := j.blobs.file(hashes[0]), j.blobs.file(hashes[1]), j.blobs.file(hashes[2]), j.blobs.file(hashes[3])
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+	spoilt := errors.Join(os.Remove(gone), os.Truncate(short, 5), os.WriteFile(flipped, make([]byte, inlineMax+1), 0o600),
+		os.Remove(link), os.Symlink("/etc/passwd", link), os.WriteFile(filepath.Join(dir, "planroom.db.blobs", "stray"), nil, 0o600))
+	if spoilt != nil {
+		t.Fatal(spoilt)
 	}
-	must(os.Remove(gone))
-	must(os.Truncate(short, 5))
-	must(os.WriteFile(flipped, make([]byte, inlineMax+1), 0o600))
-	must(os.Remove(link))
-	must(os.Symlink("/etc/passwd", link))
-	must(os.WriteFile(filepath.Join(dir, "planroom.db.blobs", "stray"), nil, 0o600))
 	for i, hash := range append(hashes, hashOf(nil), "../../../etc/passwd", "") {
 		_, err := j.ReadBlob(hash)
 		var blob *BlobError

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -214,10 +213,9 @@ func TestReadBesideRuns(t *testing.T) {
 		snap := snapshot(t, r)
 		sound(t, r)
 		r.Close()
-		if len(snap.Applied) == 0 && last == 0 {
+		if n := len(snap.Applied); n == 0 && last == 0 {
 			continue
-		}
-		if len(snap.Applied) != 2 || snap.Dead != nil {
+		} else if n != 2 || snap.Dead != nil {
 			t.Fatalf("half a commit: %+v", snap)
 		}
 		a, b := snap.Applied[0], snap.Applied[1]
@@ -232,195 +230,7 @@ func TestReadBesideRuns(t *testing.T) {
 }
 
 // withMigration adds a second migration for the time of a test.
-func withMigration(t *testing.T, m migration) {
-	t.Helper()
-	old := migrations
-	migrations = append(append([]migration{}, old...), m)
-	t.Cleanup(func() { migrations = old })
-}
-
-func TestMigrationRunsForwardAfterABackup(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "planroom.db")
-	settledJournal(t, path)
-	j := open(t, path, Options{})
-	run := &Run{Lineage: "third", Command: "apply"}
-	s := install(run, "base", "file:/third", "x", nil)
-	begin(t, j, run, s)
-	done(t, j, s)
-	commit(t, j, run, "settled")
-	path = copyJournal(t, path) // with a log that must be in the backup
-	j.Close()
-	withMigration(t, script("CREATE TABLE second (x TEXT) STRICT; INSERT INTO second VALUES ('new')"))
-
-	before := contents(t, filepath.Dir(path))
-	r, err := Read(path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if revs, err := r.Revisions(""); err != nil || len(revs) != 3 {
-		t.Errorf("reading an older schema: %d revisions, %v", len(revs), err)
-	}
-	r.Close()
-	if diff := cmp.Diff(before, contents(t, filepath.Dir(path))); diff != "" {
-		t.Errorf("reading an older schema changed something:\n%.300s", diff)
-	}
-
-	boom := errors.New("boom")
-	for _, at := range []string{"backup", "backup sync", "backup rename", "migrate"} {
-		_, err := Open(path, Options{Fault: func(op string) error {
-			if op == at {
-				return boom
-			}
-			return nil
-		}})
-		if !errors.Is(err, boom) {
-			t.Fatalf("fault at %s: %v", at, err)
-		}
-	}
-	j = open(t, path, Options{})
-	if v, err := version(j.c, 2); v != 2 || err != nil {
-		t.Errorf("version %d, %v", v, err)
-	}
-	sound(t, j)
-	if revs, err := j.Revisions(""); err != nil || len(revs) != 3 {
-		t.Errorf("migrated: %d revisions, %v", len(revs), err)
-	}
-	j.Close()
-	migrations = migrations[:1]
-	old := path + ".backup-v1"
-	if got := modes(t, filepath.Dir(path))["planroom.db.backup-v1"]; got != "-rw-------" {
-		t.Errorf("the backup has mode %s", got)
-	}
-	j = open(t, old, Options{})
-	if revs, err := j.Revisions(""); err != nil || len(revs) != 3 {
-		t.Errorf("backup: %d revisions, %v", len(revs), err)
-	}
-	_, err = Open(path, Options{})
-	_, readErr := Read(path, Options{})
-	for _, err := range []error{err, readErr} {
-		var newer *NewerError
-		if !errors.As(err, &newer) || newer.Have != 2 || newer.Know != 1 {
-			t.Errorf("a newer schema: %v", err)
-		}
-	}
-}
-
-func TestMigrationFailsWhole(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "planroom.db")
-	settledJournal(t, path)
-	withMigration(t, script("CREATE TABLE second (x TEXT) STRICT; INSERT INTO missing VALUES (1)"))
-	if _, err := Open(path, Options{}); err == nil {
-		t.Fatal("a broken migration succeeds")
-	}
-	migrations = migrations[:1]
-	j := open(t, path, Options{})
-	sound(t, j)
-}
-
-func TestForeignDatabaseIsRefused(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "planroom.db")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := connect(path, path, "mode=rw")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(c.script("CREATE TABLE theirs (x)"), c.close()); err != nil {
-		t.Fatal(err)
-	}
-	before, _ := os.ReadFile(path)
-	_, err = Open(path, Options{})
-	ours(t, "open", err)
-	_, err = Read(path, Options{})
-	ours(t, "read", err)
-	if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
-		t.Error("another program's database was written to")
-	}
-}
-
 // TestFullDisk runs on a file system of its own that is a few hundred kilobytes small.
-func TestFullDisk(t *testing.T) {
-	dir := t.TempDir()
-	if os.Getuid() != 0 {
-		t.Skip("only root can mount the small file system this needs")
-	}
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=600k"); err != nil {
-		t.Skipf("mount a small file system: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
-	path := filepath.Join(dir, "planroom.db")
-	j := open(t, path, Options{})
-	run := &Run{Lineage: "web", Command: "apply"}
-	committed, err := 0, error(nil)
-	for i := 0; i < 1000 && err == nil; i++ {
-		s := install(run, "base", fmt.Sprint("file:/", i), strings.Repeat("x", 2000), nil)
-		err = j.Do(func(tx *Tx) error {
-			if run.ID == 0 {
-				if err := tx.Begin(run); err != nil {
-					return err
-				}
-			}
-			s.Run = run.ID
-			return tx.Intend([]*Step{s})
-		})
-		if err == nil {
-			committed++
-		}
-	}
-	if !errors.Is(err, ErrFull) || committed == 0 {
-		t.Fatalf("after %d steps: %v", committed, err)
-	}
-	ours(t, "intend", err)
-	if _, err := j.PutBytes(make([]byte, 1<<20)); !errors.Is(err, ErrFull) {
-		t.Errorf("put bytes: %v", err)
-	}
-	if err := j.Close(); err != nil {
-		ours(t, "close", err)
-	}
-	r, err := Read(path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	steps, err := r.StepsOf(run.ID)
-	r.Close()
-	if err != nil || len(steps) != committed {
-		t.Errorf("%d steps, want %d: %v", len(steps), committed, err)
-	}
-	if _, err := Open(filepath.Join(dir, "second.db"), Options{}); err == nil || !errors.Is(err, ErrFull) {
-		t.Errorf("make another: %v", err)
-	}
-	if _, err := Read(filepath.Join(dir, "second.db"), Options{}); err != nil {
-		t.Errorf("half a journal is in the way: %v", err)
-	}
-}
-
-func TestReadOnlyHome(t *testing.T) {
-	dir := t.TempDir()
-	if os.Getuid() != 0 {
-		t.Skip("only root can mount the read-only file system this needs")
-	}
-	settledJournal(t, filepath.Join(dir, "planroom.db"))
-	if err := syscall.Mount(dir, dir, "", syscall.MS_BIND, ""); err != nil {
-		t.Skipf("mount: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
-	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY, ""); err != nil {
-		t.Skipf("mount: %v", err)
-	}
-	path := filepath.Join(dir, "planroom.db")
-	if _, err := Open(path, Options{}); !errors.Is(err, ErrReadOnly) {
-		t.Errorf("open: %v", err)
-	}
-	r, err := Read(path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	sound(t, r)
-}
-
 func TestBodiesMustBeJSON(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "planroom.db"), Options{})
 	run := &Run{Lineage: "web", Command: "apply"}
