@@ -90,7 +90,7 @@ func (s *session) options() state.Options {
 	}
 }
 
-func (s *session) read() (*state.Reader, error)  { return state.Read(s.journal, s.options()) }
+func (s *session) read() (*state.Reader, error)   { return state.Read(s.journal, s.options()) }
 func (s *session) write() (*state.Journal, error) { return state.Open(s.journal, s.options()) }
 
 // load reads the scroll that the command names, or the one in the current directory.

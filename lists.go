@@ -1,0 +1,267 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"golem/plan"
+	"golem/reconcilers"
+	"golem/scrolls"
+	"golem/state"
+)
+
+// reading opens the journal for reading and gives it to fn.
+func reading(c *cli.Command, fn func(*session, *state.Reader) error) error {
+	s, err := open(c)
+	if err != nil {
+		return err
+	}
+	r, err := s.read()
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(s, r), r.Close())
+}
+
+// list shows a list: as a table, or as JSON under a name.
+func (a *app) list(c *cli.Command, name string, rows any, table func(*plan.Printer) error) error {
+	if c.Bool("json") {
+		return plan.WriteJSON(a.out, map[string]any{"format_version": plan.FormatVersion, name: rows})
+	}
+	return table(a.printer(a.out))
+}
+
+func (a *app) historyCommand() *cli.Command {
+	return &cli.Command{
+		Name: "history", Usage: "list the revisions", Flags: []cli.Flag{jsonFlag},
+		Action: func(_ context.Context, c *cli.Command) error {
+			return reading(c, func(_ *session, r *state.Reader) error {
+				revisions, err := r.Revisions(c.String("name"))
+				if err != nil {
+					return err
+				}
+				rows := plan.Revisions(revisions)
+				return a.list(c, "revisions", rows, func(out *plan.Printer) error { return plan.RevisionTable(out, rows) })
+			})
+		},
+	}
+}
+
+func (a *app) showCommand() *cli.Command {
+	return &cli.Command{
+		Name: "show", Usage: "show one revision", ArgsUsage: "[REV | LINEAGE@REV]", Flags: []cli.Flag{jsonFlag},
+		Action: func(_ context.Context, c *cli.Command) error {
+			return reading(c, func(_ *session, r *state.Reader) error {
+				rev, err := findRevision(r, c.String("name"), c.Args().First())
+				if err != nil {
+					return err
+				}
+				steps, err := r.StepsOf(rev.Run.ID)
+				if err != nil {
+					return err
+				}
+				doc := plan.ShowRevision(rev, steps)
+				return a.list(c, "revision", doc, func(out *plan.Printer) error { return doc.Text(out) })
+			})
+		},
+	}
+}
+
+// findRevision finds a revision by "4", "web@4" or nothing: the newest one.
+func findRevision(r *state.Reader, lineage, id string) (*state.Revision, error) {
+	if name, number, ok := strings.Cut(id, "@"); ok {
+		lineage, id = name, number
+	}
+	all, err := r.Revisions(lineage)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, rev := range all {
+		names[rev.Lineage] = true
+	}
+	if len(all) == 0 {
+		return nil, errors.New("show: there is no revision yet")
+	}
+	if lineage == "" && len(names) > 1 && id != "" {
+		return nil, errors.New("show: there are several lineages here; say which, like web@4")
+	}
+	number := all[len(all)-1].Number
+	if id != "" {
+		if number, err = strconv.Atoi(id); err != nil {
+			return nil, fmt.Errorf("show: %q is not a revision; write a number, or LINEAGE@NUMBER", id)
+		}
+	}
+	for _, rev := range all {
+		if rev.Number == number && (id != "" || rev == all[len(all)-1]) {
+			return r.Revision(rev.Lineage, rev.Number)
+		}
+	}
+	return nil, fmt.Errorf("show: there is no revision %d", number)
+}
+
+func (a *app) stateCommand() *cli.Command {
+	return &cli.Command{
+		Name: "state", Usage: "look into the journal",
+		Commands: []*cli.Command{
+			{Name: "list", Usage: "list the keys in force", Flags: []cli.Flag{jsonFlag}, Action: a.stateList},
+			{Name: "show", Usage: "show what the journal holds of a key", ArgsUsage: "KEY", Flags: []cli.Flag{jsonFlag}, Action: a.stateShow},
+			{Name: "check", Usage: "verify the journal", Flags: []cli.Flag{jsonFlag}, Action: a.stateCheck},
+		},
+		Action: func(_ context.Context, c *cli.Command) error {
+			if c.Args().Present() {
+				return unknownCommand(c, c.Args().First())
+			}
+			return cli.ShowSubcommandHelp(c)
+		},
+	}
+}
+
+func (a *app) stateList(_ context.Context, c *cli.Command) error {
+	return reading(c, func(_ *session, r *state.Reader) error {
+		snap, err := r.Snapshot()
+		if err != nil {
+			return err
+		}
+		rows := plan.Keys(snap, c.String("name"))
+		return a.list(c, "keys", rows, func(out *plan.Printer) error { return plan.KeyTable(out, rows) })
+	})
+}
+
+func (a *app) stateShow(_ context.Context, c *cli.Command) error {
+	if c.Args().Len() != 1 {
+		return &usageError{command: c.FullName(), err: errors.New("one key")}
+	}
+	return reading(c, func(_ *session, r *state.Reader) error {
+		snap, err := r.Snapshot()
+		if err != nil {
+			return err
+		}
+		doc, err := plan.ShowKey(snap, scrolls.Key(c.Args().First()))
+		if err != nil {
+			return err
+		}
+		return a.list(c, "key", doc, func(out *plan.Printer) error { return doc.Text(out) })
+	})
+}
+
+func (a *app) stateCheck(_ context.Context, c *cli.Command) error {
+	return reading(c, func(s *session, r *state.Reader) error {
+		if !r.Exists() {
+			return fmt.Errorf("check journal %s: there is none", s.journal)
+		}
+		findings, err := r.Check()
+		if err != nil {
+			return err
+		}
+		rows := plan.Findings(findings)
+		err = a.list(c, "findings", rows, func(out *plan.Printer) error { return plan.FindingTable(out, s.journal, rows) })
+		for _, f := range findings {
+			if f.Level == state.Damage && err == nil {
+				return exitCode(exitError)
+			}
+		}
+		return err
+	})
+}
+
+func (a *app) keptCommand() *cli.Command {
+	return &cli.Command{
+		Name: "kept", Usage: "what golem displaced, and how to get it back",
+		Commands: []*cli.Command{
+			{Name: "list", Usage: "list what is kept", Flags: []cli.Flag{jsonFlag}, Action: a.keptList},
+			{Name: "show", Usage: "print one kept file's bytes", ArgsUsage: "ID", Flags: []cli.Flag{jsonFlag}, Action: a.keptShow},
+			{
+				Name: "restore", Usage: "write a kept file back", ArgsUsage: "ID", Action: a.keptRestore,
+				Flags: []cli.Flag{&cli.StringFlag{Name: "to", Usage: "write to `PATH` and not to where it was"}},
+			},
+		},
+		Action: func(_ context.Context, c *cli.Command) error {
+			if c.Args().Present() {
+				return unknownCommand(c, c.Args().First())
+			}
+			return cli.ShowSubcommandHelp(c)
+		},
+	}
+}
+
+func (a *app) keptList(_ context.Context, c *cli.Command) error {
+	return reading(c, func(_ *session, r *state.Reader) error {
+		kept, err := r.KeptList()
+		if err != nil {
+			return err
+		}
+		rows := plan.KeptRows(kept)
+		return a.list(c, "kept", rows, func(out *plan.Printer) error { return plan.KeptTable(out, rows) })
+	})
+}
+
+// keptByID finds what a command's only argument names.
+func keptByID(c *cli.Command, r *state.Reader) (*state.Kept, error) {
+	if c.Args().Len() != 1 {
+		return nil, &usageError{command: c.FullName(), err: errors.New("one id, as golem kept list shows it")}
+	}
+	id, err := strconv.ParseInt(c.Args().First(), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("find kept %q: it is not a number", c.Args().First())
+	}
+	k, err := r.KeptByID(id)
+	if errors.Is(err, state.ErrMissing) {
+		return nil, fmt.Errorf("find kept %d: there is none", id)
+	}
+	return k, err
+}
+
+func (a *app) keptShow(_ context.Context, c *cli.Command) error {
+	return reading(c, func(_ *session, r *state.Reader) error {
+		k, err := keptByID(c, r)
+		if err != nil {
+			return err
+		}
+		if c.Bool("json") {
+			return a.list(c, "kept", plan.KeptRows([]*state.Kept{k})[0], nil)
+		}
+		if k.Blob == "" {
+			rows := plan.KeptRows([]*state.Kept{k})
+			return plan.KeptTable(a.printer(a.out), rows)
+		}
+		src, _, err := r.OpenBlob(k.Blob)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(a.out, src)
+		return errors.Join(err, src.Close())
+	})
+}
+
+func (a *app) keptRestore(_ context.Context, c *cli.Command) error {
+	return reading(c, func(s *session, r *state.Reader) error {
+		k, err := keptByID(c, r)
+		if err != nil {
+			return err
+		}
+		to := c.String("to")
+		if to == "" {
+			to = k.Path
+		} else if !filepath.IsAbs(to) && s.host.Live() {
+			cwd, err := os.Getwd()
+			if err != nil {
+				return fmt.Errorf("restore kept %d: %w", k.ID, err)
+			}
+			to = filepath.Join(cwd, to)
+		}
+		to = filepath.Clean("/" + to)
+		if err := reconcilers.RestoreKept(s.host, r, k, to); err != nil {
+			return err
+		}
+		return a.printer(a.out).Printf("Restored kept %d to %s.\n", k.ID, plan.Printable(reconcilers.Quote(to)))
+	})
+}

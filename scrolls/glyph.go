@@ -1,0 +1,291 @@
+package scrolls
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	"golang.org/x/text/unicode/norm"
+)
+
+// metaArguments stand on glyphs of every kind; this version enacts none of them.
+var metaArguments = []string{"for_each", "when", "on_undeclare", "protect", "moved_from"}
+
+// glyphs evaluates one block in a context. It yields one glyph, or none with a mistake
+// noted; a block that repeats will yield several.
+func (l *loader) glyphs(block *hclsyntax.Block, ctx *hcl.EvalContext) []*Glyph {
+	kind := l.kinds[block.Type]
+	label, ok := l.label(block)
+	if !ok {
+		return nil
+	}
+	g := &Glyph{
+		Kind: kind.Name, Version: kind.Version, Label: label, Attrs: Attrs{}, At: block.DefRange(),
+		Where: map[string]Place{},
+	}
+	before := len(l.diags)
+	for _, inner := range block.Body.Blocks {
+		l.fail("Unsupported block type", fmt.Sprintf("A %s has no blocks in it.", kind.Name), inner.DefRange())
+	}
+	for _, name := range sortedAttrs(block.Body) {
+		l.attribute(g, kind, block.Body.Attributes[name], ctx)
+	}
+	l.labelAttribute(g, kind, block)
+	l.required(g, kind)
+	if hasErrors(l.diags[before:]) {
+		return nil
+	}
+	slices.Sort(g.Secret)
+	l.check(g, kind, block, ctx)
+	if hasErrors(l.diags[before:]) {
+		return nil
+	}
+	g.Key = MakeKey(kind.Name, kind.Identity(g.Attrs)...)
+	return []*Glyph{g}
+}
+
+func hasErrors(diags hcl.Diagnostics) bool { return diags.HasErrors() }
+
+// attribute evaluates one written attribute.
+func (l *loader) attribute(g *Glyph, kind *kindInfo, attr *hclsyntax.Attribute, ctx *hcl.EvalContext) {
+	spec := kind.attrs[attr.Name]
+	if spec == nil {
+		l.unknownAttribute(kind, attr)
+		return
+	}
+	value, diags := attr.Expr.Value(ctx)
+	l.diags = append(l.diags, diags...)
+	if diags.HasErrors() {
+		return
+	}
+	value, marks := value.UnmarkDeep()
+	secret := len(marks) > 0
+	g.Where[attr.Name] = attr.Expr.Range()
+	if value.IsNull() {
+		delete(g.Where, attr.Name)
+		return
+	}
+	typed, why := convertTo(value, spec)
+	if why != "" {
+		l.fail("Wrong type of value", fmt.Sprintf("The argument %q of a %s is %s; %s.%s", attr.Name, kind.Name,
+			spec.Type.FriendlyName(), why, spaced(spec.Hint)), attr.Expr.Range())
+		return
+	}
+	if secret && l.identifies(kind, attr.Name, typed) {
+		l.fail("Identity is sensitive", fmt.Sprintf("%q is part of the glyph's key, which is shown everywhere. It cannot come from a sensitive value.", attr.Name), attr.Expr.Range())
+		return
+	}
+	if secret {
+		g.Secret = append(g.Secret, attr.Name)
+	}
+	l.checkForm(kind, attr, typed)
+	if spec.File {
+		l.file(g, attr, typed.AsString())
+		return
+	}
+	g.Attrs[attr.Name] = plain(typed)
+}
+
+func spaced(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " " + s
+}
+
+func (l *loader) unknownAttribute(kind *kindInfo, attr *hclsyntax.Attribute) {
+	if slices.Contains(metaArguments, attr.Name) {
+		l.fail("Not available in this version", fmt.Sprintf("%q is a word of the language that this golem does not enact yet.", attr.Name), attr.NameRange)
+		return
+	}
+	known := slices.Clone(metaArguments)
+	for name := range kind.attrs {
+		known = append(known, name)
+	}
+	slices.Sort(known)
+	l.fail("Unsupported argument", fmt.Sprintf("A %s has no argument %q.%s", kind.Name, attr.Name, didYouMean(attr.Name, known)), attr.NameRange)
+}
+
+// convertTo converts a value to what the attribute holds, or says why it cannot.
+func convertTo(value cty.Value, spec *Attr) (cty.Value, string) {
+	given := "a " + value.Type().FriendlyName() + " is given"
+	if spec.Exact && !value.Type().Equals(spec.Type) {
+		return value, given
+	}
+	typed, err := convert.Convert(value, spec.Type)
+	if err != nil {
+		return value, given
+	}
+	if !typed.IsWhollyKnown() {
+		return value, "its value is not known"
+	}
+	return typed, ""
+}
+
+// identifies says whether an attribute is part of the key: whether another value of it
+// makes another key.
+func (l *loader) identifies(kind *kindInfo, name string, value cty.Value) bool {
+	if name == kind.LabelAttr {
+		return true
+	}
+	if value.Type() != cty.String {
+		return false
+	}
+	probe := Attrs{}
+	for other := range kind.attrs {
+		probe[other] = ""
+	}
+	with := Attrs{}
+	for other := range probe {
+		with[other] = probe[other]
+	}
+	with[name] = "x"
+	return !slices.Equal(kind.Identity(probe), kind.Identity(with))
+}
+
+// checkForm refuses an identity that HCL would silently turn into another: it holds
+// all strings in Unicode's normal form C, and a path in another form is another path.
+func (l *loader) checkForm(kind *kindInfo, attr *hclsyntax.Attribute, value cty.Value) {
+	if value.Type() != cty.String || !l.identifies(kind, attr.Name, value) {
+		return
+	}
+	at := attr.Expr.Range()
+	file := l.s.Files[at.Filename]
+	if file == nil || !at.CanSliceBytes(file.Bytes) || norm.NFC.IsNormal(at.SliceBytes(file.Bytes)) {
+		return
+	}
+	l.fail("Text is not in normal form C", fmt.Sprintf("HCL would change the bytes of %q. No glyph can name what is not in Unicode's normal form C.", attr.Name), at)
+}
+
+// labelAttribute gives the label's attribute the label, if it is not written.
+func (l *loader) labelAttribute(g *Glyph, kind *kindInfo, block *hclsyntax.Block) {
+	if kind.LabelAttr == "" {
+		return
+	}
+	if _, written := block.Body.Attributes[kind.LabelAttr]; written && g.Where[kind.LabelAttr].Filename != "" {
+		return
+	}
+	g.Attrs[kind.LabelAttr] = g.Label
+	g.Where[kind.LabelAttr] = block.LabelRanges[0]
+	file := l.s.Files[block.LabelRanges[0].Filename]
+	if at := block.LabelRanges[0]; file != nil && at.CanSliceBytes(file.Bytes) && !norm.NFC.IsNormal(at.SliceBytes(file.Bytes)) {
+		l.fail("Text is not in normal form C", "HCL would change the bytes of this label. No glyph can name what is not in Unicode's normal form C.", at)
+	}
+}
+
+func (l *loader) required(g *Glyph, kind *kindInfo) {
+	for _, spec := range kind.Attrs {
+		if _, ok := g.Where[spec.Name]; spec.Required && !ok {
+			l.fail("Missing argument", fmt.Sprintf("A %s needs the argument %q.", kind.Name, spec.Name), g.At)
+		}
+	}
+}
+
+// check lets the kind look at the attributes, and shows what it finds at the places
+// they are written, with the variables they were made from.
+func (l *loader) check(g *Glyph, kind *kindInfo, block *hclsyntax.Block, ctx *hcl.EvalContext) {
+	if kind.Check == nil {
+		return
+	}
+	for _, problem := range kind.Check(g.Attrs) {
+		at := g.At
+		d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: problem.Summary, Detail: problem.Detail, Subject: &at}
+		if where, ok := g.Where[problem.Attr]; ok {
+			at = where
+		}
+		if attr := block.Body.Attributes[problem.Attr]; attr != nil && !slices.Contains(g.Secret, problem.Attr) {
+			d.Expression, d.EvalContext = attr.Expr, ctx
+		}
+		if slices.Contains(g.Secret, problem.Attr) {
+			d.Detail = "The value is sensitive and not shown."
+		}
+		l.diags = append(l.diags, d)
+	}
+}
+
+// file puts a local file's hash and size in the place of its name.
+func (l *loader) file(g *Glyph, attr *hclsyntax.Attribute, name string) {
+	path := name
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(l.s.Dir, name)
+	}
+	sum, size, err := hashFile(path)
+	if err != nil {
+		l.fail("Source cannot be read", fmt.Sprintf("%q: %s.", name, err), attr.Expr.Range())
+		return
+	}
+	l.seen.addSum("file", name, sum)
+	g.Attrs[attr.Name] = map[string]any{"path": name, "sha256": sum, "size": json.Number(fmt.Sprint(size))}
+	if g.Files == nil {
+		g.Files = map[string]string{}
+	}
+	g.Files[attr.Name] = path
+}
+
+// hashFile hashes a regular file of any size, in little memory.
+func hashFile(path string) (sum string, size int64, err error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return "", 0, bare(err)
+	}
+	if !st.Mode().IsRegular() {
+		return "", 0, fmt.Errorf("it is not a regular file (%s)", st.Mode().Type())
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", 0, bare(err)
+	}
+	defer f.Close()
+	hash := sha256.New()
+	if size, err = io.Copy(hash, f); err != nil {
+		return "", 0, err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), size, nil
+}
+
+// plain turns a value into what Attrs hold.
+func plain(v cty.Value) any {
+	switch t := v.Type(); {
+	case v.IsNull():
+		return nil
+	case t == cty.String:
+		return v.AsString()
+	case t == cty.Bool:
+		return v.True()
+	case t == cty.Number:
+		return number(v.AsBigFloat())
+	case t.IsObjectType() || t.IsMapType():
+		object := map[string]any{}
+		for it := v.ElementIterator(); it.Next(); {
+			key, value := it.Element()
+			object[key.AsString()] = plain(value)
+		}
+		return object
+	default:
+		list := []any{}
+		for it := v.ElementIterator(); it.Next(); {
+			_, value := it.Element()
+			list = append(list, plain(value))
+		}
+		return list
+	}
+}
+
+// number spells a number in as few digits as say it exactly.
+func number(f *big.Float) json.Number {
+	if f.IsInt() {
+		i, _ := f.Int(nil)
+		return json.Number(i.String())
+	}
+	return json.Number(f.Text('g', -1))
+}

@@ -1,0 +1,390 @@
+package scrolls
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Options are what a scroll is loaded with: everything that is not written in it.
+type Options struct {
+	Kinds []Kind
+	// Facts are the attributes of the host object, as plain values.
+	Facts map[string]any
+	// Environ is searched for GOLEM_VAR_x.
+	Environ  []string
+	VarFiles []string
+	Vars     []string // name=value
+	// Name overrides the scroll's own name.
+	Name string
+	// HostPolicy is a file with the host's own policy; it need not exist.
+	HostPolicy string
+}
+
+// A loader holds what is known while a scroll is loaded.
+type loader struct {
+	o     Options
+	s     *Scroll
+	kinds map[string]*kindInfo
+	diags hcl.Diagnostics
+	seen  digester
+	ctx   *hcl.EvalContext
+	names []string // of block types at the place in question, for "did you mean"
+}
+
+// kindInfo is a kind with its attributes by name.
+type kindInfo struct {
+	Kind
+	attrs map[string]*Attr
+}
+
+// Load reads a scroll: a .hcl file, or a directory whose .hcl files are read in name
+// order as one. Mistakes in it are *Diagnostics, all of them at once; anything else
+// is an ordinary error. What cannot be read is never taken for an empty scroll.
+func Load(path string, o Options) (*Scroll, error) {
+	l := &loader{o: o, s: &Scroll{Files: map[string]*hcl.File{}, Policies: map[string]Policy{}}, kinds: map[string]*kindInfo{}}
+	for i := range o.Kinds {
+		info := &kindInfo{Kind: o.Kinds[i], attrs: map[string]*Attr{}}
+		for j := range info.Attrs {
+			info.attrs[info.Attrs[j].Name] = &info.Attrs[j]
+		}
+		l.kinds[info.Name] = info
+	}
+	files, vars, err := l.find(path)
+	if err != nil {
+		return nil, err
+	}
+	bodies, err := l.parse(files)
+	if err != nil {
+		return nil, err
+	}
+	if !l.diags.HasErrors() {
+		if err := l.evaluate(bodies, vars); err != nil {
+			return nil, err
+		}
+	}
+	if l.diags.HasErrors() {
+		return nil, &Diagnostics{All: quieter(l.diags), Files: l.s.Files}
+	}
+	l.s.Digest = l.seen.sum()
+	return l.s, nil
+}
+
+// find lists the files of a scroll and its variable files.
+func (l *loader) find(path string) (files, vars []string, err error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("find scroll %s: %w", path, err)
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read scroll %s: %w", path, bare(err))
+	}
+	l.s.Source, l.s.Dir = abs, abs
+	dir := path
+	if !st.IsDir() {
+		l.s.Dir, dir = filepath.Dir(abs), filepath.Dir(path)
+	}
+	entries, err := os.ReadDir(l.s.Dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read scroll directory %s: %w", dir, bare(err))
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		switch {
+		case strings.HasSuffix(name, ".auto.vars.hcl"):
+			vars = append(vars, filepath.Join(dir, name))
+		case st.IsDir() && strings.HasSuffix(name, ".hcl") && !strings.HasPrefix(name, "."):
+			files = append(files, filepath.Join(dir, name))
+		}
+	}
+	if !st.IsDir() {
+		return []string{path}, vars, nil
+	}
+	if len(files) == 0 {
+		return nil, nil, fmt.Errorf("read scroll directory %s: there is no .hcl file in it", dir)
+	}
+	return files, vars, nil
+}
+
+// bare takes the path off an error whose message names it already.
+func bare(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
+// maxNesting guards the parser's recursion against a file made to exhaust it.
+const maxNesting = 500
+
+// parse reads and parses files, beside each other; the bodies come back in order.
+func (l *loader) parse(files []string) ([]*hclsyntax.Body, error) {
+	type result struct {
+		file  *hcl.File
+		diags hcl.Diagnostics
+		src   []byte
+		err   error
+	}
+	results := make([]result, len(files))
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, name := range files {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			r := &results[i]
+			if r.src, r.err = readSource(name); r.err == nil {
+				r.file, r.diags = hclsyntax.ParseConfig(r.src, name, hcl.InitialPos)
+			}
+		}()
+	}
+	wait.Wait()
+	var bodies []*hclsyntax.Body
+	for i, r := range results {
+		if r.err != nil {
+			return nil, r.err
+		}
+		l.seen.add("source", filepath.Base(files[i]), r.src)
+		l.s.Files[files[i]] = r.file
+		l.diags = append(l.diags, r.diags...)
+		if body, ok := r.file.Body.(*hclsyntax.Body); ok {
+			bodies = append(bodies, body)
+		}
+	}
+	return bodies, nil
+}
+
+// readSource reads one file of a scroll.
+func readSource(name string) ([]byte, error) {
+	st, err := os.Stat(name)
+	if err == nil && !st.Mode().IsRegular() {
+		err = errors.New("it is not a regular file")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read scroll %s: %w", name, bare(err))
+	}
+	src, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read scroll %s: %w", name, bare(err))
+	}
+	if depth(src) > maxNesting {
+		return nil, fmt.Errorf("read scroll %s: it is nested more than %d deep", name, maxNesting)
+	}
+	return src, nil
+}
+
+// depth is how deep brackets nest, strings and comments not set apart: a generous
+// upper bound.
+func depth(src []byte) int {
+	deepest, now := 0, 0
+	for _, c := range src {
+		switch c {
+		case '{', '[', '(':
+			now++
+			deepest = max(deepest, now)
+		case '}', ']', ')':
+			now--
+		}
+	}
+	return deepest
+}
+
+// evaluate turns the parsed bodies into the scroll.
+func (l *loader) evaluate(bodies []*hclsyntax.Body, varFiles []string) error {
+	root := merge(bodies)
+	l.ctx = &hcl.EvalContext{Variables: map[string]cty.Value{}, Functions: l.functions()}
+	l.ctx.Variables["host"] = factsValue(l.o.Facts)
+	if err := l.variables(root, varFiles); err != nil {
+		return err
+	}
+	if l.diags.HasErrors() {
+		return nil
+	}
+	l.locals(root)
+	if l.diags.HasErrors() {
+		return nil
+	}
+	named := l.name(root)
+	policy, err := l.hostPolicy()
+	if err != nil {
+		return err
+	}
+	l.body(root, "", policy)
+	if l.diags.HasErrors() {
+		return nil
+	}
+	l.checkEmpty(root, named)
+	l.checkKeys()
+	return nil
+}
+
+// merge reads several bodies as one.
+func merge(bodies []*hclsyntax.Body) *hclsyntax.Body {
+	if len(bodies) == 1 {
+		return bodies[0]
+	}
+	all := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}}
+	for _, b := range bodies {
+		all.Blocks = append(all.Blocks, b.Blocks...)
+		for name, attr := range b.Attributes {
+			if _, twice := all.Attributes[name]; twice {
+				// Kept apart under a name no attribute can have; name reports it.
+				name += "\x00" + attr.SrcRange.Filename
+			}
+			all.Attributes[name] = attr
+		}
+		if all.SrcRange.Filename == "" {
+			all.SrcRange = b.SrcRange
+		}
+	}
+	return all
+}
+
+// validName is what a lineage may be called.
+var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// name finds the lineage's name: the flag's, the scroll's, or the directory's. It says
+// whether one is written in the scroll.
+func (l *loader) name(root *hclsyntax.Body) (written bool) {
+	for _, key := range sortedAttrs(root) {
+		attr := root.Attributes[key]
+		bare, _, twice := strings.Cut(key, "\x00")
+		switch {
+		case twice:
+			l.fail("Attribute written twice", fmt.Sprintf("%q is written in another file of this scroll too. Keep one.", bare), attr.NameRange)
+		case bare == "name":
+			written = true
+			l.writtenName(attr)
+		default:
+			l.fail("Unsupported argument", "At the top of a scroll only name is an argument."+didYouMean(bare, []string{"name"}), attr.NameRange)
+		}
+	}
+	if l.o.Name != "" {
+		l.s.Name = l.o.Name
+		if !validName.MatchString(l.o.Name) {
+			l.fail("Name is not valid", fmt.Sprintf("%q, from --name, is not a name. %s", l.o.Name, nameRule), root.SrcRange)
+		}
+		return written
+	}
+	if written {
+		return true
+	}
+	l.s.Defaulted = true
+	l.s.Name = strings.TrimSuffix(filepath.Base(l.s.Source), ".hcl")
+	if !validName.MatchString(l.s.Name) {
+		l.fail("Name is missing", fmt.Sprintf("%q, after which the scroll would be named, is not a name. Write name = \"…\" at the top. %s", l.s.Name, nameRule), root.SrcRange)
+	}
+	return false
+}
+
+const nameRule = "A name has letters, digits, \".\", \"_\" and \"-\", begins with a letter or digit, and is at most 64 long."
+
+func (l *loader) writtenName(attr *hclsyntax.Attribute) {
+	value, diags := attr.Expr.Value(l.ctx)
+	l.diags = append(l.diags, diags...)
+	if diags.HasErrors() {
+		return
+	}
+	if value.IsMarked() {
+		l.fail("Name is sensitive", "A name is shown everywhere, so it cannot come from a sensitive value.", attr.Expr.Range())
+		return
+	}
+	if value.IsNull() || value.Type() != cty.String || !validName.MatchString(value.AsString()) {
+		l.fail("Name is not valid", nameRule, attr.Expr.Range())
+		return
+	}
+	l.s.Name = value.AsString()
+}
+
+func sortedAttrs(body *hclsyntax.Body) []string {
+	names := make([]string, 0, len(body.Attributes))
+	for name := range body.Attributes {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		x, y := body.Attributes[a].SrcRange, body.Attributes[b].SrcRange
+		if c := strings.Compare(x.Filename, y.Filename); c != 0 {
+			return c
+		}
+		return x.Start.Byte - y.Start.Byte
+	})
+	return names
+}
+
+// checkEmpty refuses a scroll that declares nothing without saying so.
+func (l *loader) checkEmpty(root *hclsyntax.Body, named bool) {
+	if len(l.s.Glyphs()) > 0 || named {
+		return
+	}
+	l.fail("Scroll declares nothing",
+		"There is no glyph in it. An empty scroll would take everything back, so it has to be meant: write name = \"…\" to declare an empty scroll, or run golem destroy.",
+		hcl.Range{Filename: root.SrcRange.Filename, Start: hcl.InitialPos, End: hcl.InitialPos})
+}
+
+// fail notes a mistake.
+func (l *loader) fail(summary, detail string, at hcl.Range) {
+	l.diags = append(l.diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: detail, Subject: &at})
+}
+
+// quieter leaves out what only follows from an earlier mistake at the same place.
+func quieter(diags hcl.Diagnostics) hcl.Diagnostics {
+	var kept hcl.Diagnostics
+	blamed := map[string]bool{}
+	for _, d := range diags {
+		if d.Subject != nil {
+			place := d.Subject.String()
+			if blamed[place] && d.Severity == hcl.DiagError {
+				continue
+			}
+			blamed[place] = true
+		}
+		kept = append(kept, d)
+	}
+	return kept
+}
+
+// A digester adds up everything that a scroll was made from.
+type digester struct {
+	mu    sync.Mutex
+	parts []string
+}
+
+func (d *digester) add(what, name string, data []byte) {
+	sum := sha256.Sum256(data)
+	d.addSum(what, name, hex.EncodeToString(sum[:]))
+}
+
+func (d *digester) addSum(what, name, sum string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.parts = append(d.parts, what+"\x00"+name+"\x00"+sum)
+}
+
+func (d *digester) sum() string {
+	slices.Sort(d.parts)
+	var buf bytes.Buffer
+	for _, part := range slices.Compact(d.parts) {
+		buf.WriteString(part)
+		buf.WriteByte('\n')
+	}
+	sum := sha256.Sum256(buf.Bytes())
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,205 @@
+package scrolls
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agext/levenshtein"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// reserved are words that the language has, or will have, and that this version does
+// not enact.
+var reserved = map[string]bool{
+	"check": true, "data": true, "moved": true, "output": true, "hook": true, "report": true,
+}
+
+// rootBlocks may stand only at the top of a scroll.
+var rootBlocks = map[string]bool{"variable": true, "locals": true}
+
+// body reads one scroll of the tree: its policy, and either its glyphs or the scrolls
+// in it. path is its name below the root, "" for the root itself.
+func (l *loader) body(body *hclsyntax.Body, path string, policy Policy) {
+	policy, _ = l.policyOf(body, policy)
+	l.s.Policies[path] = policy
+	var glyphs, scrolls []*hclsyntax.Block
+	for _, block := range body.Blocks {
+		switch {
+		case block.Type == "scroll":
+			scrolls = append(scrolls, block)
+		case block.Type == "policy":
+		case rootBlocks[block.Type] && path == "":
+		case rootBlocks[block.Type]:
+			l.fail("Block in the wrong place", fmt.Sprintf("A %s block stands at the top of a scroll, not in a scroll block.", block.Type), block.DefRange())
+		case reserved[block.Type]:
+			l.fail("Not available in this version", fmt.Sprintf("%q is a word of the language that this golem does not enact yet.", block.Type), block.DefRange())
+		case l.kinds[block.Type] != nil:
+			glyphs = append(glyphs, block)
+		default:
+			l.fail("Unsupported block type", fmt.Sprintf("There is no kind of glyph called %q.%s", block.Type, didYouMean(block.Type, l.blockTypes())), block.DefRange())
+		}
+	}
+	if len(glyphs) > 0 && len(scrolls) > 0 {
+		l.mixed(glyphs[0], scrolls[0])
+		return
+	}
+	if len(glyphs) > 0 {
+		l.leaf(body, glyphs, path, policy)
+		return
+	}
+	l.scrolls(scrolls, path, policy)
+}
+
+// mixed refuses a scroll that holds both glyphs and scrolls, and shows one of each.
+func (l *loader) mixed(glyph, scroll *hclsyntax.Block) {
+	at, also := scroll.DefRange(), glyph.DefRange()
+	p := PlacedProblem{At: at, Also: &also, Problem: Problem{
+		Summary: "Glyphs and scrolls mixed",
+		Detail:  "A scroll holds either glyphs or further scrolls, never both. Put the glyphs into a scroll block of their own.",
+	}}
+	l.diags = append(l.diags, p.diagnostics()...)
+}
+
+func (l *loader) blockTypes() []string {
+	names := []string{"scroll", "policy", "variable", "locals"}
+	for name := range l.kinds {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// scrolls reads the scrolls in a scroll.
+func (l *loader) scrolls(blocks []*hclsyntax.Block, path string, policy Policy) {
+	first := map[string]*hclsyntax.Block{}
+	for _, block := range blocks {
+		label, ok := l.label(block)
+		if !ok {
+			continue
+		}
+		if strings.Contains(label, "/") {
+			l.fail("Label is not valid", "A scroll's label is one step of its leaves' paths, and cannot hold a \"/\".", block.LabelRanges[0])
+			continue
+		}
+		if other := first[label]; other != nil {
+			at, also := block.DefRange(), other.DefRange()
+			p := PlacedProblem{At: at, Also: &also, Problem: Problem{Summary: "Duplicate scroll", Detail: fmt.Sprintf("There is a scroll %q here already. Give one of them another label.", label)}}
+			l.diags = append(l.diags, p.diagnostics()...)
+			continue
+		}
+		first[label] = block
+		for _, name := range sortedAttrs(block.Body) {
+			attr := block.Body.Attributes[name]
+			if name == "source" || name == "for_each" || name == "when" {
+				l.fail("Not available in this version", fmt.Sprintf("%q in a scroll block is not enacted by this golem yet.", name), attr.NameRange)
+				continue
+			}
+			l.fail("Unsupported argument", fmt.Sprintf("A scroll block has no argument %q; it holds glyphs or scrolls.", name), attr.NameRange)
+		}
+		below := label
+		if path != "" {
+			below = path + "/" + label
+		}
+		l.body(block.Body, below, policy)
+	}
+}
+
+// label is a block's only label.
+func (l *loader) label(block *hclsyntax.Block) (string, bool) {
+	switch {
+	case len(block.Labels) == 0:
+		l.fail("Label is missing", fmt.Sprintf("A %s block has one label: %s \"…\" { }.", block.Type, block.Type), block.DefRange())
+		return "", false
+	case len(block.Labels) > 1:
+		l.fail("Too many labels", fmt.Sprintf("A %s block has one label.", block.Type), block.LabelRanges[1])
+		return "", false
+	case block.Labels[0] == "":
+		l.fail("Label is empty", fmt.Sprintf("A %s block's label must say something.", block.Type), block.LabelRanges[0])
+		return "", false
+	}
+	return block.Labels[0], true
+}
+
+// leaf reads the glyphs of one leaf.
+func (l *loader) leaf(body *hclsyntax.Body, blocks []*hclsyntax.Block, path string, policy Policy) {
+	leaf := &Leaf{Path: path, Policy: policy, At: body.SrcRange}
+	if path == "" {
+		leaf.Path = l.s.Name // the only leaf of a flat scroll
+	}
+	for _, block := range blocks {
+		for _, g := range l.glyphs(block, l.ctx) {
+			g.Leaf = leaf.Path
+			leaf.Glyphs = append(leaf.Glyphs, g)
+		}
+	}
+	l.s.Leaves = append(l.s.Leaves, leaf)
+}
+
+// checkKeys refuses a key that stands twice, and two glyphs that each want to be the
+// whole object at one path. Identical twins in one leaf are one glyph.
+func (l *loader) checkKeys() {
+	byKey := map[Key]*Glyph{}
+	bases := map[string]*Glyph{}
+	for _, leaf := range l.s.Leaves {
+		leaf.Glyphs = slices.DeleteFunc(leaf.Glyphs, func(g *Glyph) bool {
+			other := byKey[g.Key]
+			if other == nil {
+				byKey[g.Key] = g
+				l.checkBase(g, bases)
+				return false
+			}
+			same := CID(l.kinds[g.Kind].Kind, g) == CID(l.kinds[other.Kind].Kind, other)
+			if same && other.Leaf == g.Leaf {
+				return true
+			}
+			l.clash(g, other, "Duplicate glyph", duplicateDetail(g, other, same))
+			return false
+		})
+	}
+}
+
+func duplicateDetail(g, other *Glyph, same bool) string {
+	if same {
+		return fmt.Sprintf("%s is declared in the leaf %q too. A key belongs to one leaf: remove one of the two.", g.Key, other.Leaf)
+	}
+	return fmt.Sprintf("%s is declared twice, with different contents. Remove one of the two.", g.Key)
+}
+
+func (l *loader) checkBase(g *Glyph, bases map[string]*Glyph) {
+	kind := l.kinds[g.Kind]
+	if kind.Surface == nil {
+		return
+	}
+	path, base := kind.Surface(g.Attrs)
+	if !base {
+		return
+	}
+	if other := bases[path]; other != nil {
+		l.clash(g, other, "Two glyphs for one path",
+			fmt.Sprintf("A %s and a %s both say what %q is. Remove one of the two.", other.Kind, g.Kind, path))
+		return
+	}
+	bases[path] = g
+}
+
+func (l *loader) clash(g, other *Glyph, summary, detail string) {
+	also := other.At
+	p := PlacedProblem{At: g.At, Also: &also, Problem: Problem{Summary: summary, Detail: detail}}
+	l.diags = append(l.diags, p.diagnostics()...)
+}
+
+// didYouMean is a sentence that offers the likeliest of the known words, or "".
+func didYouMean(given string, known []string) string {
+	best, least := "", 3
+	for _, word := range known {
+		if d := levenshtein.Distance(given, word, nil); d < least {
+			best, least = word, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" Did you mean %q?", best)
+}
