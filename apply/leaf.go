@@ -177,6 +177,9 @@ func (e *engine) refresh(rec reconcilers.Reconciler, leaf *plan.Leaf, planned []
 	for _, p := range planned {
 		if len(p.Step.Glyphs) == 0 { // a by-product: worked out once, and looked at again when it goes
 			p.Step.Leaf = leaf.Path
+			if err := rec.Fit(e.w, p); err != nil {
+				return nil, &stepError{keyOf(p), err}
+			}
 			turns = append(turns, p)
 			continue
 		}

@@ -100,6 +100,7 @@ func (s surfaces) Fit(w *World, t *Turn) error {
 		}
 	}
 	if sh.way() == wayNone {
+		w.predict(sh.path, sh.to)
 		return nil
 	}
 	if sh.from.Type == Dir && sh.to.Type != Dir && !t.Late {
