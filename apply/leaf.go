@@ -140,8 +140,10 @@ func (e *engine) batch(ctx context.Context, leaf *plan.Leaf, planned []*reconcil
 		return nil, nil, err
 	}
 	e.begun = true
-	for _, s := range steps {
-		e.touched[reconcilers.RecordKey(s.Sort, s.Resource)] = true
+	for _, t := range turns {
+		for _, resource := range append(t.Makes(), t.Resource) {
+			e.touched[reconcilers.RecordKey(t.Sort, resource)] = true
+		}
 	}
 	if at, err := rec.Enact(ctx, e.w, e.store, turns); err != nil {
 		return steps, &stepError{keyOf(turns[at]), err}, nil

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 
@@ -37,11 +38,14 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 		}
 		x := m.thing(was.Sort, was.Resource)
 		a := x.ask(m.dropTurn(x, was))
-		a.drop = append(a.drop, was.Key)
+		a.drop[was.Key] = was.Glyph
 		a.last = max(a.last, was.Step)
 		if g != nil {
 			a.moves[was.Key] = true
 		}
+	}
+	for _, x := range m.things {
+		x.dropWithBase()
 	}
 	slices.Sort(m.plan.needed)
 	m.w.Needed = m.plan.Needed
@@ -62,6 +66,53 @@ func (m *maker) dropTurn(x *thing, was state.Applied) int {
 	return m.leafAt[was.Leaf]
 }
 
+// dropWithBase lets edits that go in a later turn go with the base they lie on, if
+// that goes or comes: they may not fit on what is there after it.
+func (x *thing) dropWithBase() {
+	turns := slices.Sorted(maps.Keys(x.asks))
+	first := -1
+	for _, at := range turns {
+		a := x.asks[at]
+		if first < 0 && a.changesBase(x.record) {
+			first = at
+			continue
+		}
+		if first < 0 {
+			continue
+		}
+		into := x.asks[first]
+		for key, g := range a.drop {
+			into.drop[key] = g
+			into.moves[key] = a.moves[key]
+		}
+		into.last = max(into.last, a.last)
+		clear(a.drop)
+		if len(a.set) == 0 {
+			delete(x.asks, at)
+		}
+	}
+}
+
+// changesBase says whether a base goes in this turn, or one comes that was not there.
+func (a *ask) changesBase(record *state.Record) bool {
+	for _, g := range a.drop {
+		if kind, ok := reconcilers.KindOf(g.Kind); ok && kind.IsBase() {
+			return true
+		}
+	}
+	for _, g := range a.set {
+		kind, ok := reconcilers.KindOf(g.Kind)
+		if !ok || !kind.IsBase() {
+			continue
+		}
+		held := record != nil && slices.ContainsFunc(record.Layers, func(l state.Layer) bool { return l.Key == g.Key })
+		if !held {
+			return true
+		}
+	}
+	return false
+}
+
 func (m *maker) thing(sort, resource string) *thing {
 	name := reconcilers.RecordKey(sort, resource)
 	x := m.things[name]
@@ -78,7 +129,7 @@ func (m *maker) thing(sort, resource string) *thing {
 
 func (x *thing) ask(leaf int) *ask {
 	if x.asks[leaf] == nil {
-		x.asks[leaf] = &ask{moves: map[scrolls.Key]bool{}}
+		x.asks[leaf] = &ask{drop: map[scrolls.Key]*scrolls.Glyph{}, moves: map[scrolls.Key]bool{}}
 	}
 	return x.asks[leaf]
 }

@@ -43,7 +43,7 @@ type thing struct {
 // An ask is what one leaf wants of one thing.
 type ask struct {
 	set  []*scrolls.Glyph
-	drop []scrolls.Key
+	drop map[scrolls.Key]*scrolls.Glyph
 	via  []string
 	last int64 // the newest step among the dropped, for the order of removal
 	at   int   // the first set glyph's place in the scroll

@@ -359,6 +359,9 @@ func (b *batch) sync(what string) error {
 
 func (b *batch) syncDir(dir string) error {
 	fd, err := b.d.fd(dir)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+		return nil // it went in this batch too; its own directory is synced for that
+	}
 	if err != nil {
 		return fmt.Errorf("open %s: %w", quote(dir), err)
 	}
@@ -377,7 +380,7 @@ func (b *batch) syncDir(dir string) error {
 func (b *batch) syncAll() error {
 	for _, dir := range b.d.devs {
 		fd, err := b.d.fd(dir)
-		if errors.Is(err, unix.ENOENT) {
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 			fd, err = b.h.rootfd, nil // the folder itself went in this batch
 		}
 		if err != nil {

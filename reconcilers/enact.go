@@ -213,6 +213,18 @@ func sameSight(a, b Node) bool {
 		a.Mode == b.Mode && a.UID == b.UID && a.GID == b.GID && bytes.Equal(encode(a.Xattrs), encode(b.Xattrs))
 }
 
+// Makes are the resources that a turn makes beside its own.
+func (t *Turn) Makes() []string {
+	if t.shift == nil {
+		return nil
+	}
+	made := make([]string, 0, len(t.shift.parents))
+	for _, up := range t.shift.parents {
+		made = append(made, up.path)
+	}
+	return made
+}
+
 // Moved says whether what a fresh turn saw differs from what the approved plan saw.
 func (t *Turn) Moved(planned *Turn) bool {
 	now, ok := t.Seen.(Node)

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 
 	"golem/scrolls"
@@ -95,7 +96,7 @@ func (k *work) record() *state.Record {
 	made := k.made
 	if k.base != nil {
 		layer := *k.base
-		layer.Changed = layer.Changed || k.s.base != nil && k.s.base.Changed || k.baseActs()
+		layer.Changed = layer.Changed || k.s.base != nil && k.s.base.Changed || k.baseActs() || k.inherits()
 		under := k.beneath
 		k.t.under = &under
 		layer.Inverse = encode(baseInverse{Beneath: stored(k.beneath), Made: k.made})
@@ -116,10 +117,17 @@ func slim(n Node) Node {
 // foundNow is what golem found at a path that it has no record of. A directory that
 // golem made on the way to something else was not there before golem.
 func (k *work) foundNow() Node {
-	if body, ok := k.w.ledger(k.r.Resource); ok && body.Made {
+	if k.inherits() {
 		return absent()
 	}
 	return k.now
+}
+
+// inherits says that the path is a directory that golem made on the way to something:
+// a glyph for it inherits that it was not there.
+func (k *work) inherits() bool {
+	body, ok := k.w.ledger(k.r.Resource)
+	return k.r.Record == nil && ok && body.Made
 }
 
 // baseActs says whether the base itself changes anything, edits aside.
@@ -169,15 +177,22 @@ func (k *work) leave() error {
 	return nil
 }
 
-// dropped are the layers that go in this turn, newest first.
+// dropped are the layers that go in this turn, newest first. A glyph whose layer went
+// before, with the base it lay on, has one that never changed anything.
 func (k *work) dropped() []state.Layer {
 	var gone []state.Layer
-	if k.s.before == nil {
-		return nil
+	found := map[scrolls.Key]bool{}
+	if k.s.before != nil {
+		for i := len(k.s.before.Layers) - 1; i >= 0; i-- {
+			if layer := k.s.before.Layers[i]; k.r.Drop[layer.Key] != nil {
+				gone = append(gone, layer)
+				found[layer.Key] = true
+			}
+		}
 	}
-	for i := len(k.s.before.Layers) - 1; i >= 0; i-- {
-		if layer := k.s.before.Layers[i]; slices.Contains(k.r.Drop, layer.Key) {
-			gone = append(gone, layer)
+	for _, key := range slices.Sorted(maps.Keys(k.r.Drop)) {
+		if !found[key] {
+			gone = append(gone, state.Layer{Key: key, Lineage: k.r.Lineage, Glyph: k.r.Drop[key]})
 		}
 	}
 	return gone

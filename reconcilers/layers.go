@@ -120,14 +120,10 @@ func (s *surface) peelAll(content []byte) (bare []byte, tails map[scrolls.Key]in
 // stack returns the layers as they are to be after the turn, oldest first: what is
 // there, less what drops, with what is set in its place, in the run's final order.
 func (s *surface) stack(r Request) (base *state.Layer, edits []state.Layer) {
-	drop := map[scrolls.Key]bool{}
-	for _, key := range r.Drop {
-		drop[key] = true
-	}
 	have := map[scrolls.Key]state.Layer{}
 	if s.before != nil {
 		for _, layer := range s.before.Layers {
-			if !drop[layer.Key] {
+			if r.Drop[layer.Key] == nil {
 				have[layer.Key] = layer
 			}
 		}

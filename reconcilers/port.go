@@ -99,8 +99,8 @@ type Request struct {
 	Record *state.Record
 	// Set are the leaf's glyphs on the resource, in source order.
 	Set []*scrolls.Glyph
-	// Drop are the keys that go in this turn.
-	Drop []scrolls.Key
+	// Drop are the glyphs that go in this turn, by key.
+	Drop map[scrolls.Key]*scrolls.Glyph
 	// Order is the order of layers, oldest first, when the whole run is over; keys
 	// that a later turn drops are in it too.
 	Order []scrolls.Key

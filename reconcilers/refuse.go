@@ -41,6 +41,9 @@ func (k *work) refuse() error {
 	if k.base == nil {
 		return k.refuseEdits(p)
 	}
+	if err := k.refuseForeign(p); err != nil {
+		return err
+	}
 	kind, _ := KindOf(k.base.Glyph.Kind)
 	ownDir := k.s.base != nil && k.s.under.Type == Absent && k.s.base.Glyph.Kind == directoryKind.Name
 	switch want := kind.base.typ; {
@@ -52,6 +55,19 @@ func (k *work) refuse() error {
 		return fmt.Errorf("%s is a %s; a directory is declared there. Move it away, or declare another path", p, k.beneath.Type)
 	case want == Link && k.s.base == nil && k.now.Type == File && k.now.Links > 1:
 		return fmt.Errorf("%s has %d names (hard links); a link in its place would part it from the others for good", p, k.now.Links)
+	}
+	return nil
+}
+
+// refuseForeign refuses a new base where another lineage holds a layer.
+func (k *work) refuseForeign(p string) error {
+	if k.s.before == nil || k.base.Lineage != k.r.Lineage || k.s.base != nil && k.s.base.Lineage == k.r.Lineage {
+		return nil
+	}
+	for _, layer := range k.s.before.Layers {
+		if layer.Lineage != k.r.Lineage {
+			return fmt.Errorf("%s holds %s of the lineage %q; what lies beneath it cannot be declared by another", p, layer.Key, layer.Lineage)
+		}
 	}
 	return nil
 }
@@ -86,6 +102,18 @@ func checkFlags(p string, n Node) error {
 func (s surfaces) Fit(w *World, t *Turn) error {
 	if t.Step == nil {
 		return nil
+	}
+	if n, ok := w.over[t.Resource]; ok && !sameSight(n, t.shift.from) && len(t.Step.Glyphs) > 0 {
+		// An earlier turn makes the path on the way to something else.
+		r := t.Request
+		r.Now = n
+		again, err := s.Turn(w, r)
+		if err != nil {
+			return err
+		}
+		if *t = *again; t.Step == nil {
+			return nil
+		}
 	}
 	sh := t.shift
 	if t.Resource == sh.path && len(t.Step.Glyphs) > 0 {

@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"golem/scrolls"
 	"golem/state"
@@ -140,6 +141,8 @@ func (k *work) findBeneath() {
 		k.beneath = k.s.under
 	case k.s.base != nil:
 		k.beneath, k.made = k.bare, false // it never changed anything and goes: all is the host's
+	case k.inherits():
+		k.beneath = absent()
 	default:
 		k.beneath = k.bare
 		if k.s.made && k.bare.Type == File && k.bare.Size == 0 {
@@ -222,6 +225,7 @@ func (k *work) makeBase() error {
 // putEdits puts the edits on the wanted object, oldest first, and records each one's
 // inverse anew.
 func (k *work) putEdits() error {
+	k.shed()
 	if len(k.edits) == 0 {
 		return nil
 	}
@@ -262,6 +266,16 @@ func (k *work) putEdits() error {
 		k.want = edited
 	}
 	return nil
+}
+
+// shed lets go of other lineages' edits where a file that they lay on gives way to
+// what it had replaced, a link or a directory. They are put on what that leads to when
+// their own lineage is applied next.
+func (k *work) shed() {
+	if k.want.Type == File || k.want.Type == Absent {
+		return
+	}
+	k.edits = slices.DeleteFunc(k.edits, func(l state.Layer) bool { return l.Lineage != k.r.Lineage })
 }
 
 // newFile is a file that an edit makes: 0644, owned by golem.

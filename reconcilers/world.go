@@ -259,8 +259,8 @@ func (w *World) enter(at *place) error {
 
 // mayTouch says whether what stands at a place is anybody's that golem may touch.
 func (w *World) mayTouch(at place) error {
-	if at.owners == nil {
-		return nil
+	if at.owners == nil || w.isSurface(at.real) {
+		return nil // what golem has a record of is golem's doing, whoever owns it now
 	}
 	n, err := w.look(at.real)
 	if err != nil || n.Type == Absent || at.owners[n.UID] || n.UID == Any {
