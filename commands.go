@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v3"
@@ -340,7 +341,7 @@ func (w *eventWriter) plan(p *plan.Plan) error {
 
 func (w *eventWriter) report(r *apply.Report) error {
 	if w.asJSON {
-		return w.line(reportLine{Seq: w.seq + 1, Report: r})
+		return w.line(reportLine{Seq: w.seq + 1, Time: time.Now().UTC().Format(time.RFC3339Nano), Report: r})
 	}
 	if r.Plan.Empty() {
 		if w.quiet {
@@ -358,8 +359,11 @@ func (w *eventWriter) report(r *apply.Report) error {
 	return r.Text(out)
 }
 
-// reportLine is the last event.
+// reportLine is the last event, with the fields that every event has.
 type reportLine struct {
-	Seq int `json:"seq"`
+	Seq  int    `json:"seq"`
+	Time string `json:"time"`
+	Leaf string `json:"leaf"`
+	Key  string `json:"key"`
 	*apply.Report
 }

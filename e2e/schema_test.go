@@ -1,0 +1,442 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A validator checks values against the JSON Schemas in docs/. It knows the part of the
+// language that they use and refuses any other, and it is strict: a property that no
+// schema describes is a mistake.
+type validator struct {
+	dir   string
+	files map[string]map[string]any
+}
+
+func newValidator() *validator {
+	return &validator{dir: "../docs", files: map[string]map[string]any{}}
+}
+
+// schema reads a schema file once.
+func (v *validator) schema(file string) (map[string]any, error) {
+	if s := v.files[file]; s != nil {
+		return s, nil
+	}
+	data, err := os.ReadFile(filepath.Join(v.dir, file))
+	if err != nil {
+		return nil, err
+	}
+	var s map[string]any
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	v.files[file] = s
+	return s, nil
+}
+
+// resolve follows "file#/$defs/name".
+func (v *validator) resolve(file, ref string) (string, map[string]any, error) {
+	to, name, ok := strings.Cut(ref, "#/$defs/")
+	if !ok {
+		return "", nil, fmt.Errorf("%s: the reference %q leads nowhere", file, ref)
+	}
+	if to == "" {
+		to = file
+	}
+	whole, err := v.schema(to)
+	if err != nil {
+		return "", nil, err
+	}
+	defs, _ := whole["$defs"].(map[string]any)
+	s, ok := defs[name].(map[string]any)
+	if !ok {
+		return "", nil, fmt.Errorf("%s: there is no definition %q", to, name)
+	}
+	return to, s, nil
+}
+
+// check returns what is wrong with a value, by the place in it.
+func (v *validator) check(file string, schema map[string]any, at string, value any) []string {
+	if ref, ok := schema["$ref"].(string); ok {
+		to, s, err := v.resolve(file, ref)
+		if err != nil {
+			return []string{err.Error()}
+		}
+		return v.check(to, s, at, value)
+	}
+	var wrong []string
+	for word, arg := range schema {
+		wrong = append(wrong, v.word(file, schema, word, arg, at, value)...)
+	}
+	return wrong
+}
+
+// word checks one keyword of a schema.
+func (v *validator) word(file string, schema map[string]any, word string, arg any, at string, value any) []string {
+	bad := func(format string, args ...any) []string {
+		return []string{at + ": " + fmt.Sprintf(format, args...)}
+	}
+	switch word {
+	case "$schema", "$defs", "title", "description", "properties":
+	case "type":
+		types, ok := arg.([]any)
+		if !ok {
+			types = []any{arg}
+		}
+		if !slices.ContainsFunc(types, func(t any) bool { return hasType(value, t) }) {
+			return bad("%v is no %v", value, arg)
+		}
+	case "const":
+		if !reflect.DeepEqual(value, arg) {
+			return bad("%v is not %v", value, arg)
+		}
+	case "enum":
+		if !slices.Contains(arg.([]any), value) {
+			return bad("%v is none of %v", value, arg)
+		}
+	case "pattern":
+		if s, ok := value.(string); ok && !regexp.MustCompile(arg.(string)).MatchString(s) {
+			return bad("%q does not match %s", s, arg)
+		}
+	case "minimum":
+		if n, ok := value.(float64); ok && n < arg.(float64) {
+			return bad("%v is less than %v", n, arg)
+		}
+	case "required":
+		object, ok := value.(map[string]any)
+		if !ok {
+			return nil // a null, which type allows or not
+		}
+		properties, _ := schema["properties"].(map[string]any)
+		return v.object(file, properties, arg.([]any), at, object)
+	case "items":
+		return v.items(file, arg.(map[string]any), at, value)
+	case "oneOf":
+		return v.oneOf(file, arg.([]any), at, value)
+	default:
+		return bad("the validator does not know %q", word)
+	}
+	return nil
+}
+
+func (v *validator) object(file string, properties map[string]any, required []any, at string, object map[string]any) []string {
+	var wrong []string
+	for _, name := range required {
+		if _, ok := object[name.(string)]; !ok {
+			wrong = append(wrong, fmt.Sprintf("%s: %q is missing", at, name))
+		}
+	}
+	for name, value := range object {
+		s, ok := properties[name].(map[string]any)
+		if !ok {
+			wrong = append(wrong, fmt.Sprintf("%s: %q is not described", at, name))
+			continue
+		}
+		wrong = append(wrong, v.check(file, s, at+"."+name, value)...)
+	}
+	return wrong
+}
+
+func (v *validator) items(file string, schema map[string]any, at string, value any) []string {
+	list, _ := value.([]any)
+	var wrong []string
+	for i, item := range list {
+		wrong = append(wrong, v.check(file, schema, fmt.Sprintf("%s[%d]", at, i), item)...)
+	}
+	return wrong
+}
+
+func (v *validator) oneOf(file string, schemas []any, at string, value any) []string {
+	var wrong []string
+	fit := 0
+	for _, s := range schemas {
+		if found := v.check(file, s.(map[string]any), at, value); len(found) == 0 {
+			fit++
+		} else {
+			wrong = append(wrong, found...)
+		}
+	}
+	if fit == 1 {
+		return nil
+	}
+	return append(wrong, fmt.Sprintf("%s: fits %d of %d", at, fit, len(schemas)))
+}
+
+func hasType(value, name any) bool {
+	switch v := value.(type) {
+	case nil:
+		return name == "null"
+	case string:
+		return name == "string"
+	case bool:
+		return name == "boolean"
+	case float64:
+		return name == "number" || name == "integer" && v == float64(int64(v))
+	case []any:
+		return name == "array"
+	case map[string]any:
+		return name == "object"
+	}
+	return false
+}
+
+// fits checks one JSON text against a schema file and returns its value.
+func (v *validator) fits(t *testing.T, file, text string) map[string]any {
+	t.Helper()
+	schema, err := v.schema(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var value map[string]any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	for _, wrong := range v.check(file, schema, "$", value) {
+		t.Errorf("%s: %s", file, wrong)
+	}
+	return value
+}
+
+// A stage is a host tree with a journal and a scroll on it.
+type stage struct {
+	root, scroll string
+	args         []string
+}
+
+func newStage(t *testing.T) *stage {
+	dir := t.TempDir()
+	s := &stage{root: filepath.Join(dir, "root"), scroll: filepath.Join(dir, "s.hcl")}
+	s.args = []string{"--root", s.root, "--state", filepath.Join(dir, "planroom.db"), s.scroll}
+	s.write(t, "etc/passwd", fmt.Sprintf("root:x:%d:%d::/root:/bin/sh\n", os.Getuid(), os.Getgid()))
+	s.write(t, "etc/group", fmt.Sprintf("root:x:%d:\n", os.Getgid()))
+	s.write(t, "etc/hostname", "web1\n")
+	return s
+}
+
+// write writes a file of the tree.
+func (s *stage) write(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join(s.root, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// declare writes the scroll.
+func (s *stage) declare(t *testing.T, text string) {
+	t.Helper()
+	if err := os.WriteFile(s.scroll, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs golem on the stage and wants an exit code.
+func (s *stage) run(t *testing.T, code int, command ...string) answer {
+	t.Helper()
+	return call{}.must(t, code, append(command, s.args...)...)
+}
+
+// everyOp has, on a stage where everyOpBefore was applied and the motd changed by hand,
+// an op of each sort, links and secrets in it.
+const everyOpBefore = `
+name = "web"
+scroll "a" {
+  file "/etc/motd" { content = "hello\n" }
+  file "/etc/conf" { content = "one\n" }
+  file "/srv/made/gone" { content = "x" }
+  link "/etc/zone" { target = "/usr/share/zoneinfo/UTC" }
+}
+`
+
+const everyOp = `
+name = "web"
+scroll "a" {
+  file "/etc/motd" { content = "hello\n" }
+  file "/etc/conf" { content = "two\n" }
+  link "/etc/zone" { target = "/usr/share/zoneinfo/Europe/Berlin" }
+}
+scroll "b" {
+  directory "/srv/data" { mode = "0750" }
+  file "/etc/key" {
+    content   = sensitive("hush")
+    sensitive = true
+  }
+  line "db" {
+    path = "/etc/hosts"
+    line = "10.0.0.5 db"
+  }
+}
+`
+
+// stageEveryOp prepares a stage for everyOp.
+func stageEveryOp(t *testing.T) *stage {
+	s := newStage(t)
+	s.write(t, "etc/hosts", "127.0.0.1 localhost\n")
+	s.write(t, "etc/conf", "found\n")
+	s.declare(t, everyOpBefore)
+	s.run(t, 0, "apply", "--auto-approve")
+	s.write(t, "etc/motd", "by hand\n")
+	s.declare(t, everyOp)
+	return s
+}
+
+func TestPlanJSONFitsItsSchema(t *testing.T) {
+	v := newValidator()
+	s := stageEveryOp(t)
+	doc := v.fits(t, "plan.schema.json", s.run(t, 0, "plan", "--json").stdout)
+	ops := map[any]bool{}
+	for _, c := range doc["changes"].([]any) {
+		ops[c.(map[string]any)["op"]] = true
+	}
+	for _, op := range []string{"install", "replace", "repair", "remove"} {
+		if !ops[op] {
+			t.Errorf("the plan has no %s, so the schema was not tried on one", op)
+		}
+	}
+	if text := fmt.Sprint(doc); strings.Contains(text, "hush") {
+		t.Error("the secret is in the JSON")
+	}
+	s.run(t, 0, "apply", "--auto-approve")
+	for _, flag := range []string{"--json", "--destroy", "--no-observe"} {
+		doc := v.fits(t, "plan.schema.json", s.run(t, 0, "plan", "--json", flag).stdout)
+		if changes := len(doc["changes"].([]any)); (changes == 0) != (flag != "--destroy") {
+			t.Errorf("plan %s has %d changes", flag, changes)
+		}
+	}
+}
+
+// reportOf checks every line of an apply, and returns the last.
+func reportOf(t *testing.T, v *validator, stdout string) map[string]any {
+	t.Helper()
+	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
+	var last map[string]any
+	for i, line := range lines {
+		last = v.fits(t, "report.schema.json", line)
+		if seq := last["seq"]; seq != float64(i+1) {
+			t.Errorf("line %d has seq %v", i+1, seq)
+		}
+		if (last["type"] == "report") != (i == len(lines)-1) {
+			t.Errorf("line %d of %d is a %v", i+1, len(lines), last["type"])
+		}
+	}
+	return last
+}
+
+func TestApplyJSONFitsItsSchema(t *testing.T) {
+	v := newValidator()
+	s := stageEveryOp(t)
+	report := reportOf(t, v, s.run(t, 0, "apply", "--auto-approve", "--json").stdout)
+	if report["outcome"] != "settled" || report["revision"] != 2.0 {
+		t.Errorf("the report says %v, revision %v", report["outcome"], report["revision"])
+	}
+	report = reportOf(t, v, s.run(t, 0, "apply", "--auto-approve", "--json").stdout)
+	if report["revision"] != 2.0 || len(report["changes"].([]any)) != 0 {
+		t.Errorf("a second apply reports %v", report)
+	}
+	report = reportOf(t, v, s.run(t, 0, "destroy", "--auto-approve", "--json").stdout)
+	if report["outcome"] != "settled" || report["revision"] != 3.0 {
+		t.Errorf("the report of destroy says %v, revision %v", report["outcome"], report["revision"])
+	}
+}
+
+// A validator that finds nothing wrong with anything would prove nothing.
+func TestTheValidatorFindsMistakes(t *testing.T) {
+	good := newStage(t)
+	good.declare(t, `file "/etc/motd" { content = "x" }`)
+	text := good.run(t, 0, "plan", "--json").stdout
+	v := newValidator()
+	schema, err := v.schema("plan.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func(doc map[string]any){
+		"a field too many":   func(doc map[string]any) { doc["more"] = 1.0 },
+		"a field too few":    func(doc map[string]any) { delete(doc, "summary") },
+		"a wrong type":       func(doc map[string]any) { doc["name"] = 3.0 },
+		"a wrong word":       func(doc map[string]any) { doc["changes"].([]any)[0].(map[string]any)["op"] = "invent" },
+		"null for a list":    func(doc map[string]any) { doc["changes"] = nil },
+		"a negative number":  func(doc map[string]any) { doc["revision"] = -1.0 },
+		"a number not whole": func(doc map[string]any) { doc["revision"] = 0.5 },
+		"a mode not octal": func(doc map[string]any) {
+			doc["changes"].([]any)[0].(map[string]any)["after"].(map[string]any)["mode"] = "rw"
+		},
+	} {
+		var doc map[string]any
+		if err := json.Unmarshal([]byte(text), &doc); err != nil {
+			t.Fatal(err)
+		}
+		if wrong := v.check("plan.schema.json", schema, "$", doc); len(wrong) > 0 {
+			t.Fatal(wrong)
+		}
+		spoil(doc)
+		if wrong := v.check("plan.schema.json", schema, "$", doc); len(wrong) == 0 {
+			t.Errorf("%s: not found", name)
+		}
+	}
+}
+
+// injected runs apply on the stage with a fault in the system call that moves files in.
+func (s *stage) injected(t *testing.T, fault string) answer {
+	t.Helper()
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("strace is not installed, so no fault can be injected")
+	}
+	bin, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat2", "-e", "inject=renameat2:" + fault, bin, "apply", "--auto-approve", "--json"}, s.args...)
+	cmd := exec.Command(strace, args...)
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return answer{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+func TestAFailedLeafsReportFitsItsSchema(t *testing.T) {
+	v := newValidator()
+	s := newStage(t)
+	s.declare(t, everyOpBefore)
+	before := treeLines(t, s.root)
+	a := s.injected(t, "error=EIO")
+	if a.code != 3 {
+		t.Fatalf("exit %d, want 3\n%s%s", a.code, a.stdout, a.stderr)
+	}
+	report := reportOf(t, v, a.stdout)
+	if report["outcome"] != "rolled_back" || !strings.Contains(a.stdout, `"type":"failed"`) {
+		t.Errorf("the report of a failed run:\n%s", a.stdout)
+	}
+	sameLines(t, "after the rollback", before, treeLines(t, s.root))
+}
+
+func TestARecoverysReportFitsItsSchema(t *testing.T) {
+	v := newValidator()
+	s := newStage(t)
+	s.declare(t, everyOpBefore)
+	s.injected(t, "signal=SIGKILL")
+	doc := v.fits(t, "plan.schema.json", s.run(t, 0, "plan", "--json").stdout)
+	if doc["recovers"] == nil {
+		t.Error("the plan after a kill has nothing to recover")
+	}
+	report := reportOf(t, v, s.run(t, 0, "apply", "--auto-approve", "--json").stdout)
+	if report["recovered"] == nil || report["outcome"] != "settled" {
+		t.Errorf("the report after a kill: %v", report)
+	}
+}
