@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,9 +15,26 @@ import (
 	"golem/scrolls"
 )
 
+// lawChecks is how many random hosts each law is tried on: a few thousand in all, and
+// many more where there is time.
+func lawChecks(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+	checks := "500"
+	if os.Getenv("GOLEM_SOAK") != "" {
+		checks = "20000"
+	}
+	if f := flag.Lookup("rapid.checks"); f != nil && f.Value.String() == f.DefValue {
+		if err := f.Value.Set(checks); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // run applies a scroll. A scroll that this host refuses must be refused before
 // anything is touched.
 func (h *lawHost) run(t *rapid.T, s *scrolls.Scroll, lineage string) (refused bool) {
+	t.Logf("%s: %s", lineage, describe(s))
 	before := h.fingerprint(t, true)
 	report, err := h.apply(s, lineage)
 	var diags *scrolls.Diagnostics
@@ -66,6 +84,7 @@ func describe(s *scrolls.Scroll) string {
 // TestLawExactReturn: whatever scrolls were applied, destroy gives the host back as it
 // was found, to the last byte, mode, owner, attribute, name and time.
 func TestLawExactReturn(t *testing.T) {
+	lawChecks(t)
 	rapid.Check(t, func(t *rapid.T) {
 		h := newLawHost(t)
 		defer h.remove()
@@ -89,6 +108,7 @@ func TestLawExactReturn(t *testing.T) {
 
 // TestLawPathIndependence: the host after S1 … Sn is the host after Sn alone.
 func TestLawPathIndependence(t *testing.T) {
+	lawChecks(t)
 	rapid.Check(t, func(t *rapid.T) {
 		long, short := newLawHost(t), newLawHost(t)
 		defer long.remove()
@@ -113,6 +133,7 @@ func TestLawPathIndependence(t *testing.T) {
 // TestLawTwoLineages: two scrolls on one host, on the same files, applied and
 // destroyed in any order: each settles, and in the end the host is as it was.
 func TestLawTwoLineages(t *testing.T) {
+	lawChecks(t)
 	rapid.Check(t, func(t *rapid.T) {
 		h := newLawHost(t)
 		defer h.remove()
@@ -144,6 +165,7 @@ func TestLawTwoLineages(t *testing.T) {
 // TestLawHumansInBetween: a stranger edits between runs. Nothing of his is ever lost:
 // what he wrote is on the host, or golem kept it.
 func TestLawHumansInBetween(t *testing.T) {
+	lawChecks(t)
 	rapid.Check(t, func(t *rapid.T) {
 		h := newLawHost(t)
 		defer h.remove()

@@ -177,7 +177,7 @@ func keyOf(t *reconcilers.Turn) scrolls.Key {
 func (e *engine) refresh(rec reconcilers.Reconciler, leaf *plan.Leaf, planned []*reconcilers.Turn) ([]*reconcilers.Turn, error) {
 	var turns []*reconcilers.Turn
 	for _, p := range planned {
-		if len(p.Step.Glyphs) == 0 { // a by-product: worked out once, and looked at again when it goes
+		if p.ByProduct() { // worked out once, and looked at again when it goes
 			p.Step.Leaf = leaf.Path
 			if err := rec.Fit(e.w, p); err != nil {
 				return nil, &stepError{keyOf(p), err}

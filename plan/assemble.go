@@ -37,7 +37,11 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 			continue
 		}
 		x := m.thing(was.Sort, was.Resource)
-		a := x.ask(m.dropTurn(x, was))
+		turn := m.dropTurn(x, was)
+		if g != nil {
+			turn = min(turn, m.leafAt[g.Leaf]) // taken off here before it is put on there
+		}
+		a := x.ask(turn)
 		a.drop[was.Key] = was.Glyph
 		a.last = max(a.last, was.Step)
 		if g != nil {
@@ -204,18 +208,15 @@ func (m *maker) assemble() {
 				m.fail(e.t.Request, err)
 				continue
 			}
-			m.tellMoves(e.t, e.a)
+			m.tellMoves(e.t)
 			leaf.Turns = append(leaf.Turns, e.t)
 		}
 	}
 }
 
-// tellMoves tells an edit that is peeled off here and put on elsewhere once, where it
-// goes: as a replace.
-func (m *maker) tellMoves(t *reconcilers.Turn, a *ask) {
-	t.Changes = slices.DeleteFunc(t.Changes, func(c reconcilers.Change) bool {
-		return c.Op == state.Remove && a.moves[c.Key]
-	})
+// tellMoves tells an edit that leaves one resource for another where it goes: as a
+// replace.
+func (m *maker) tellMoves(t *reconcilers.Turn) {
 	for i := range t.Changes {
 		c := &t.Changes[i]
 		was, known := m.own[c.Key]

@@ -85,7 +85,7 @@ func (p *Plan) Document() Document {
 		d.Unknown = append(d.Unknown, string(key))
 	}
 	for _, t := range p.Wave {
-		if t.Step != nil && len(t.Step.Glyphs) == 0 && t.Acts {
+		if t.Step != nil && t.ByProduct() && t.Removes() {
 			d.ByProducts = append(d.ByProducts, valid(t.Resource))
 		}
 	}

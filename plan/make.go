@@ -376,7 +376,7 @@ func (m *maker) turns(w *reconcilers.World, x *thing) (reconcilers.Request, erro
 		a := x.asks[at]
 		r := reconcilers.Request{
 			Lineage: m.in.Lineage, Leaf: m.leaves[at].Path, Sort: x.sort, Resource: x.resource,
-			Record: record, Set: a.set, Drop: a.drop, Order: order, Via: a.via, Blind: m.in.Blind, Now: now,
+			Record: record, Set: a.set, Drop: a.drop, Moves: a.moves, Order: order, Via: a.via, Blind: m.in.Blind, Now: now,
 		}
 		t, err := reconcilers.Reconcilers[x.sort].Turn(w, r)
 		if err != nil {

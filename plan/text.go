@@ -241,13 +241,17 @@ func (out *Printer) clip(line string, indent int) string {
 func (out *Printer) byProducts(b *strings.Builder, p *Plan) {
 	var lines []string
 	for _, t := range p.Wave {
-		if t.Step == nil || len(t.Step.Glyphs) > 0 || !t.Acts {
+		if t.Step == nil || !t.ByProduct() || !t.Acts {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("  %s %s", out.marks[state.Remove].Render("-"), printable(t.Resource)))
+		if t.Removes() {
+			lines = append(lines, fmt.Sprintf("  %s %s  removed: nothing needs it any more", out.marks[state.Remove].Render("-"), printable(t.Resource)))
+		} else {
+			lines = append(lines, fmt.Sprintf("  %s %s  its owner follows the directory it lies in", out.marks[state.Replace].Render("~"), printable(t.Resource)))
+		}
 	}
 	if len(lines) > 0 {
-		fmt.Fprintf(b, "\nDirectories golem made on the way, removed now that nothing needs them\n%s\n", strings.Join(lines, "\n"))
+		fmt.Fprintf(b, "\nDirectories golem made on the way\n%s\n", strings.Join(lines, "\n"))
 	}
 }
 

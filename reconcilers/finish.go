@@ -35,6 +35,9 @@ func tempName() string {
 // a part in it.
 func (k *work) finish() error {
 	k.want.Links, k.want.Mount = 0, false
+	if k.now.Type == File && k.want.Type == File && (k.now.Links > 1 || k.now.Mount) {
+		k.want.Links, k.want.Mount = k.now.Links, k.now.Mount // written over, not swapped
+	}
 	k.t.Acts = differs(k.now, k.want) != ""
 	if k.t.Acts {
 		if err := checkFlags(k.r.Resource, k.now); err != nil {
@@ -49,7 +52,7 @@ func (k *work) finish() error {
 		Before: k.r.Record,
 	}
 	k.judge()
-	if len(k.t.Step.Glyphs) == 0 {
+	if len(k.t.Step.Glyphs) == 0 && !k.parted {
 		k.t.Step, k.t.Acts = nil, false
 		k.t.Seen, k.t.Leaves = k.now, k.now
 		return nil
@@ -96,7 +99,7 @@ func (k *work) record() *state.Record {
 	made := k.made
 	if k.base != nil {
 		layer := *k.base
-		layer.Changed = layer.Changed || k.s.base != nil && k.s.base.Changed || k.baseActs() || k.inherits()
+		layer.Changed = layer.Changed || k.s.base != nil && k.s.base.Changed || k.baseActs()
 		under := k.beneath
 		k.t.under = &under
 		layer.Inverse = encode(baseInverse{Beneath: stored(k.beneath), Made: k.made})
@@ -130,9 +133,10 @@ func (k *work) inherits() bool {
 	return k.r.Record == nil && ok && body.Made
 }
 
-// baseActs says whether the base itself changes anything, edits aside.
+// baseActs says whether the base itself changes anything, edits aside: what is there,
+// or what was there before golem.
 func (k *work) baseActs() bool {
-	return differs(k.bare, k.mid) != ""
+	return differs(k.bare, k.mid) != "" || differs(k.beneath, k.mid) != ""
 }
 
 // displace notes bytes that go and that neither golem nor the found state had.

@@ -13,6 +13,10 @@ import (
 // judge works out each glyph's op: what of the step is whose, and how it is told.
 func (k *work) judge() {
 	for _, layer := range k.dropped() {
+		if k.r.Moves[layer.Key] {
+			k.parted = true
+			continue
+		}
 		kind, _ := KindOf(layer.Glyph.Kind)
 		if kind.base != nil && k.base != nil {
 			continue // another base takes its place: one replace, under the new key

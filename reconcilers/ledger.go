@@ -43,11 +43,21 @@ func (surfaces) Sweep(w *World) ([]*Turn, error) {
 	var turns []*Turn
 	var forget []string
 	for _, entry := range w.Ledger {
-		if entry == nil || entry.Sort != pathSort || w.Needed(entry.Resource) {
+		if entry == nil || entry.Sort != pathSort {
 			continue
 		}
 		body, ok := w.ledger(entry.Resource)
 		if !ok {
+			continue
+		}
+		if w.Needed(entry.Resource) {
+			t, err := ownerTurn(w, entry.Resource, body)
+			if err != nil {
+				return nil, err
+			}
+			if t != nil {
+				turns = append(turns, t)
+			}
 			continue
 		}
 		if !body.Made {
@@ -74,6 +84,53 @@ func (surfaces) Sweep(w *World) ([]*Turn, error) {
 	}
 	return append(turns, last), nil
 }
+
+// ownerTurn lets a made parent follow the owner of what it lies in, which this run may
+// have changed: made parents look the same whatever came before. Nil: it does already,
+// or a stranger gave it to somebody else.
+func ownerTurn(w *World, dir string, body ledgerBody) (*Turn, error) {
+	if !body.Made || body.Node.UID == Any {
+		return nil, nil
+	}
+	uid, gid, err := w.madeOwner(dir)
+	if err != nil || uid == body.Node.UID && gid == body.Node.GID {
+		return nil, err
+	}
+	now, err := w.Host.observe(w.d, dir, 0)
+	if err != nil {
+		return nil, err
+	}
+	if n, ok := w.over[dir]; ok {
+		now = n
+	}
+	if now.Type != Dir || now.UID != body.Node.UID || now.GID != body.Node.GID {
+		return nil, nil
+	}
+	to := now
+	to.UID, to.GID = uid, gid
+	t := &Turn{Request: Request{Sort: pathSort, Resource: dir, Late: true}, Acts: true, Seen: now, Leaves: to}
+	t.Step = &state.Step{Sort: pathSort, Resource: dir}
+	t.shift = &shift{path: dir, from: now, to: to, temp: tempName()}
+	t.encodeStep(now)
+	body.Node.UID, body.Node.GID = uid, gid
+	t.setLedger(w, dir, &body)
+	return t, nil
+}
+
+// madeOwner is the owner of the nearest directory above that golem did not make on the
+// way.
+func (w *World) madeOwner(dir string) (uid, gid int, err error) {
+	for up, _ := split(dir); ; up, _ = split(up) {
+		if body, ok := w.ledger(up); ok && body.Made {
+			continue
+		}
+		n, err := w.look(up)
+		return n.UID, n.GID, err
+	}
+}
+
+// Removes says whether a turn takes its resource away.
+func (t *Turn) Removes() bool { return t.Acts && t.shift != nil && t.shift.to.Type == Absent }
 
 // sweepTurn is the removal of one made directory that no glyph is about.
 func sweepTurn(w *World, dir string) (*Turn, error) {

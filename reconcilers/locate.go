@@ -116,10 +116,7 @@ func (w *World) declare(spots map[*scrolls.Glyph]Spot) bool {
 		if kind.base == nil {
 			continue
 		}
-		n := Node{Type: kind.base.typ, Mode: Any, UID: Any, GID: Any}
-		if n.Type == Link {
-			n.Target = Bytes(str(g.Attrs, "target"))
-		}
+		n := w.declared(g, kind, spot.Resource)
 		if was, ok := w.over[spot.Resource]; !ok || was.Type != n.Type || was.Target != n.Target {
 			// Only a link steers; but a file may take a link's place.
 			changed = true
@@ -150,6 +147,25 @@ func doubleBases(glyphs []*scrolls.Glyph, spots map[*scrolls.Glyph]Spot) []Mista
 		}})
 	}
 	return mistakes
+}
+
+// declared is what a base glyph will leave, as far as it steers others: its type, a
+// link's text, a directory's mode and owner.
+func (w *World) declared(g *scrolls.Glyph, kind Kind, resource string) Node {
+	n := Node{Type: kind.base.typ, Mode: defaultDirMode, UID: w.Host.UID, GID: w.Host.GID, Flags: Any}
+	if there, err := w.lstat(resource); err == nil && there.Type == n.Type {
+		n.Mode, n.UID, n.GID = there.Mode, there.UID, there.GID
+	}
+	if mode, ok := modeOf(g.Attrs); ok {
+		n.Mode = mode
+	}
+	if w.setOwner(&n, g) != nil {
+		n.UID = Any // Turn reports it
+	}
+	if n.Type == Link {
+		n.Target = Bytes(str(g.Attrs, "target"))
+	}
+	return n
 }
 
 // Sight describes what a turn saw, for a fingerprint.

@@ -101,6 +101,9 @@ type Request struct {
 	Set []*scrolls.Glyph
 	// Drop are the glyphs that go in this turn, by key.
 	Drop map[scrolls.Key]*scrolls.Glyph
+	// Moves says which of them this run sets on another resource: they leave without
+	// a word of their own here.
+	Moves map[scrolls.Key]bool
 	// Order is the order of layers, oldest first, when the whole run is over; keys
 	// that a later turn drops are in it too.
 	Order []scrolls.Key
@@ -139,6 +142,9 @@ type Turn struct {
 	// staysMade says that a directory stays as a made parent.
 	staysMade bool
 }
+
+// ByProduct says that a turn is about no glyph, but about what golem made beside one.
+func (t *Turn) ByProduct() bool { return len(t.Set) == 0 && len(t.Drop) == 0 }
 
 // A Change is one glyph's part in a turn, as plan tells it.
 type Change struct {

@@ -53,8 +53,8 @@ func (k *work) refuse() error {
 		return fmt.Errorf("%s is a directory; a %s is declared there. Golem removes no directory that it did not make", p, kind.Name)
 	case want == Dir && (k.beneath.Type == File || k.beneath.Type == Link):
 		return fmt.Errorf("%s is a %s; a directory is declared there. Move it away, or declare another path", p, k.beneath.Type)
-	case want == Link && k.s.base == nil && k.now.Type == File && k.now.Links > 1:
-		return fmt.Errorf("%s has %d names (hard links); a link in its place would part it from the others for good", p, k.now.Links)
+	case want == Link && k.beneath.Type == File && k.beneath.Links > 1:
+		return fmt.Errorf("%s has %d names (hard links); a link in its place would part it from the others for good", p, k.beneath.Links)
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (s surfaces) Fit(w *World, t *Turn) error {
 	if t.Step == nil {
 		return nil
 	}
-	if n, ok := w.over[t.Resource]; ok && !sameSight(n, t.shift.from) && len(t.Step.Glyphs) > 0 {
+	if n, ok := w.over[t.Resource]; ok && !sameSight(n, t.shift.from) && !t.ByProduct() {
 		// An earlier turn makes the path on the way to something else.
 		r := t.Request
 		r.Now = n
@@ -116,7 +116,7 @@ func (s surfaces) Fit(w *World, t *Turn) error {
 		}
 	}
 	sh := t.shift
-	if t.Resource == sh.path && len(t.Step.Glyphs) > 0 {
+	if !t.ByProduct() {
 		if err := w.fitLedger(t); err != nil {
 			return err
 		}
@@ -220,6 +220,9 @@ func parentNode(h *Host, above Node) Node {
 // noteParent remembers the metadata of a directory that is there, so that a repair
 // can remake it.
 func (w *World) noteParent(t *Turn, dir string) error {
+	if t.Step.After == nil {
+		return nil // golem leaves nothing here that it would ever repair
+	}
 	if _, ok := w.ledger(dir); ok {
 		return nil
 	}

@@ -40,7 +40,8 @@ type work struct {
 	mid   Node // the same before the edits are put on
 	made  bool
 	diffs map[scrolls.Key]string
-	moved map[scrolls.Key]bool // edits whose place or effect changed
+	// parted says that a layer leaves for another resource.
+	parted bool
 }
 
 // Turn implements Reconciler.
@@ -49,7 +50,7 @@ func (surfaces) Turn(w *World, r Request) (*Turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &work{w: w, r: r, s: s, t: &Turn{Request: r}, diffs: map[scrolls.Key]string{}, moved: map[scrolls.Key]bool{}}
+	k := &work{w: w, r: r, s: s, t: &Turn{Request: r}, diffs: map[scrolls.Key]string{}}
 	k.base, k.edits = s.stack(r)
 	k.same = s.sameStack(k.base, k.edits)
 	if r.Blind && k.same {
@@ -133,7 +134,13 @@ func (k *work) findBeneath() {
 	if len(k.s.edits) > 0 && k.now.Type == File && k.now.data != nil {
 		var content []byte
 		content, k.tails = k.s.peelAll(k.now.data)
-		k.bare = withContent(k.now, content)
+		if len(content) != len(k.now.data) {
+			k.bare = withContent(k.now, content)
+			k.bare.Mtime = 0 // of what it would be without golem nobody knows the time,
+			if k.bare.Hash == k.s.found.Hash {
+				k.bare.Mtime = k.s.found.Mtime // but of what was found
+			}
+		}
 	}
 	k.made = k.s.made
 	switch {
@@ -211,6 +218,9 @@ func (k *work) makeBase() error {
 		if err != nil {
 			return err
 		}
+		if want.Type != Link && want.GID == Any {
+			want.GID = k.newGroup()
+		}
 		k.want, k.mid = want, want
 		return nil
 	}
@@ -238,7 +248,7 @@ func (k *work) putEdits() error {
 		}
 		content = data
 	case Absent:
-		k.want = newFile(nil)
+		k.want = k.newFile()
 		k.made = true
 	default:
 		return fmt.Errorf("edit %s: it is a %s, not a file", quote(k.r.Resource), k.want.Type)
@@ -279,10 +289,20 @@ func (k *work) shed() {
 }
 
 // newFile is a file that an edit makes: 0644, owned by golem.
-func newFile(data []byte) Node {
-	n := fileNode(data)
-	n.Mode = defaultFileMode
+func (k *work) newFile() Node {
+	n := fileNode(nil)
+	n.Mode, n.UID, n.GID = defaultFileMode, k.w.Host.UID, k.newGroup()
 	return n
+}
+
+// newGroup is the group that the system gives to what golem makes here: golem's own,
+// or the directory's where that has the setgid bit.
+func (k *work) newGroup() int {
+	dir, _ := split(k.r.Resource)
+	if n, err := k.w.look(dir); err == nil && n.Type == Dir && n.Mode != Any && n.Mode&0o2000 != 0 {
+		return n.GID
+	}
+	return k.w.Host.GID
 }
 
 // giveBackTime wants the found time back when the bytes are again those that were
