@@ -1,13 +1,19 @@
 // Package e2e runs the built binary against file trees, and checks what golem says of
 // itself: its docs, its examples, its floors. It imports nothing of golem.
+//
+// Most of it are scripts in testdata/script; what a script cannot do (a terminal, a
+// signal at the right moment, memory, system calls) is a Go test. Root runs all of it
+// in a mount namespace of its own, so that no mount outlives the tests.
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -15,7 +21,37 @@ import (
 var tools string
 
 func TestMain(m *testing.M) {
+	if holdLock() {
+		return
+	}
+	if code, done := namespaced(); done {
+		os.Exit(code)
+	}
 	os.Exit(run(m))
+}
+
+// inNamespace tells a run of the tests that it has a mount namespace of its own.
+const inNamespace = "GOLEM_E2E_NAMESPACE"
+
+// mountable says that the tests may mount.
+func mountable() bool { return os.Getenv(inNamespace) != "" }
+
+// namespaced runs the tests once more in a mount namespace of their own, where that
+// can be had.
+func namespaced() (code int, done bool) {
+	if os.Geteuid() != 0 || mountable() {
+		return 0, false
+	}
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), inNamespace+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return 0, false // no namespaces here: the tests that mount say so
+	}
+	return max(cmd.ProcessState.ExitCode(), 0), true
 }
 
 func run(m *testing.M) int {
