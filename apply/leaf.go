@@ -187,7 +187,7 @@ func (e *engine) refresh(rec reconcilers.Reconciler, leaf *plan.Leaf, planned []
 		}
 		name := reconcilers.RecordKey(p.Sort, p.Resource)
 		r := p.Request
-		r.Record, r.Now, r.Leaf = e.records[name], nil, leaf.Path
+		r.Record, r.Now, r.Leaf, r.Untold = e.records[name], nil, leaf.Path, true
 		t, err := rec.Turn(e.w, r)
 		if err == nil && !e.touched[name] && t.Moved(p) {
 			err = fmt.Errorf("enact %s: %w", keyOf(p), reconcilers.ErrMoved)

@@ -56,7 +56,7 @@ func (k *work) judgeDisorder() {
 }
 
 func (k *work) repair(g *scrolls.Glyph, reason string) {
-	c := Change{Effect: "write", Reason: reason, Drift: true, Diff: unifiedNodes(k.now, k.want)}
+	c := Change{Effect: "write", Reason: reason, Drift: true, Diff: k.diff(k.now, k.want)}
 	c.Before, c.After = k.view(k.now), k.view(k.want)
 	k.hide(&c, g)
 	k.tell(g.Key, g, g, state.Repair, c, true)
@@ -65,7 +65,7 @@ func (k *work) repair(g *scrolls.Glyph, reason string) {
 // judgeBase tells what the turn does about its base.
 func (k *work) judgeBase(g *scrolls.Glyph, kind Kind) {
 	why := differs(k.bare, k.mid)
-	c := Change{Effect: "write", Diff: unifiedNodes(k.bare, k.mid)}
+	c := Change{Effect: "write", Diff: k.diff(k.bare, k.mid)}
 	if k.bare.Type != Absent {
 		c.Before = k.view(k.bare)
 	}
@@ -266,7 +266,7 @@ func (k *work) judgeRemove(layer state.Layer, kind Kind) {
 			if k.mid.Type != Absent {
 				c.After = k.view(k.mid)
 			}
-			c.Diff = unifiedNodes(k.bare, k.mid)
+			c.Diff = k.diff(k.bare, k.mid)
 		}
 	} else {
 		c.Effect, c.Reason = k.removeEdit(layer)

@@ -112,6 +112,8 @@ type Request struct {
 	// Blind asks for no repair: a glyph whose content id is the same is taken for
 	// right (--no-observe).
 	Blind bool
+	// Untold asks for no diffs: nobody will read them.
+	Untold bool
 	// Late marks a turn of the run's last wave.
 	Late bool
 	// Now, where set, is what the resource will be by then.

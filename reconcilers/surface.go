@@ -265,7 +265,10 @@ func (k *work) putEdits() error {
 			return fmt.Errorf("edit %s: %w", quote(k.r.Resource), err)
 		}
 		if put.changed {
-			k.diffs[layer.Key] = unified(content, put.content)
+			k.diffs[layer.Key] = ""
+			if !k.r.Untold {
+				k.diffs[layer.Key] = unified(content, put.content)
+			}
 		}
 		layer.Inverse = put.inverse
 		layer.Changed = layer.Changed || put.changed

@@ -74,15 +74,29 @@ func (k *work) ownerText(n Node) string {
 	return k.w.Host.userName(n.UID) + ":" + k.w.Host.groupName(n.GID)
 }
 
-// unifiedNodes is the diff of two files' bytes where both are at hand, a missing file
-// counting as empty.
-func unifiedNodes(a, b Node) string {
+// diff is the diff of two files' bytes where both are at hand or small enough to be
+// fetched, a missing file counting as empty.
+func (k *work) diff(a, b Node) string {
+	if k.r.Untold {
+		return ""
+	}
+	a, b = k.atHand(a), k.atHand(b)
 	old, ok := diffable(a)
 	next, ok2 := diffable(b)
 	if !ok || !ok2 || a.Type != File && b.Type != File || bytes.Equal(old, next) {
 		return ""
 	}
 	return unified(old, next)
+}
+
+// atHand fetches a small file's bytes, if they can be had.
+func (k *work) atHand(n Node) Node {
+	if n.Type == File && n.data == nil && n.Size <= keepBytes && (n.local != "" || n.Blob != "") {
+		if data, err := k.read(n); err == nil {
+			n.data = data
+		}
+	}
+	return n
 }
 
 func diffable(n Node) ([]byte, bool) {
@@ -101,11 +115,17 @@ func unified(old, next []byte) string {
 	if bytes.IndexByte(old, 0) >= 0 || bytes.IndexByte(next, 0) >= 0 {
 		return "binary content differs\n"
 	}
-	from, to := string(old), string(next)
-	edits := udiff.Strings(from, to)
-	u, err := udiff.ToUnifiedDiff("a", "b", from, edits, diffContext)
+	if len(old) == 0 || len(next) == 0 {
+		return printable(oneSided(old, next))
+	}
+	from, to, skipped := changedLines(old, next)
+	u, err := udiff.ToUnifiedDiff("a", "b", from, udiff.Strings(from, to), diffContext)
 	if err != nil {
 		return "" // edits made of these very strings always fit them
+	}
+	for _, hunk := range u.Hunks {
+		hunk.FromLine += skipped
+		hunk.ToLine += skipped
 	}
 	text := u.String()
 	for range 2 { // the two file headers
@@ -114,6 +134,73 @@ func unified(old, next []byte) string {
 		}
 	}
 	return printable(text)
+}
+
+// changedLines cuts two contents down to the lines that differ, with the context a
+// diff shows; skipped is how many lines were cut off before. One line put into a large
+// file is found without comparing all of it line by line.
+func changedLines(old, next []byte) (from, to string, skipped int) {
+	least := min(len(old), len(next))
+	head := 0
+	for head < least && old[head] == next[head] {
+		head++
+	}
+	head = linesBack(old, head)
+	tail := 0
+	for tail < least-head && old[len(old)-1-tail] == next[len(next)-1-tail] {
+		tail++
+	}
+	tail = len(old) - linesOn(old, len(old)-tail)
+	return string(old[head : len(old)-tail]), string(next[head : len(next)-tail]), bytes.Count(old[:head], []byte("\n"))
+}
+
+// linesBack goes from an offset to its line's beginning, and as many lines further as
+// a diff's context has.
+func linesBack(content []byte, at int) int {
+	for range diffContext + 1 {
+		if at = bytes.LastIndexByte(content[:at], '\n'); at < 0 {
+			return 0
+		}
+	}
+	return at + 1
+}
+
+// linesOn goes from an offset to its line's end, and as many lines further as a diff's
+// context has.
+func linesOn(content []byte, at int) int {
+	for range diffContext + 1 {
+		i := bytes.IndexByte(content[at:], '\n')
+		if i < 0 {
+			return len(content)
+		}
+		at += i + 1
+	}
+	return at
+}
+
+// oneSided is the diff of something against nothing.
+func oneSided(old, next []byte) string {
+	var out strings.Builder
+	mark, content, header := "+", next, "@@ -0,0 +1,%d @@\n"
+	if len(next) == 0 {
+		mark, content, header = "-", old, "@@ -1,%d +0,0 @@\n"
+	}
+	lines := strings.SplitAfter(string(content), "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	fmt.Fprintf(&out, header, len(lines))
+	for _, line := range lines {
+		out.WriteString(mark)
+		out.WriteString(line)
+	}
+	if content[len(content)-1] != '\n' {
+		out.WriteString("\n\\ No newline at end of file\n")
+	}
+	return out.String()
 }
 
 // printable escapes every byte that is not printable text, but for line ends and tabs.
