@@ -174,21 +174,23 @@ func (out *Printer) change(b *strings.Builder, c Told, width int) {
 		op = "forget"
 	}
 	mark := out.marks[c.Op]
-	const opColumn = 9
-	column := 4 + width + 2 + opColumn
-	fits := runewidth.StringWidth(key) <= width
-	if out.style.Width > 0 && column+24 > out.style.Width {
-		fits, column = false, 6+opColumn
-	}
+	const opColumn, indent = 9, 6
 	head := "  " + mark.Render(Mark(c.Op)) + " "
-	if fits {
-		fmt.Fprintf(b, "%s%s  %s", head, pad(key, width), mark.Render(pad(op, opColumn)))
+	reason := printable(c.Reason)
+	column := 4 + max(width, runewidth.StringWidth(key)) + 2 + opColumn
+	if wide := out.style.Width; wide == 0 || column+runewidth.StringWidth(reason) <= wide {
+		b.WriteString(strings.TrimRight(head+pad(key, width)+"  "+mark.Render(pad(op, opColumn))+reason, " ") + "\n")
 	} else {
-		fmt.Fprintf(b, "%s%s\n      %s", head, key, mark.Render(pad(op, opColumn)))
-		column = 6 + opColumn
+		// What does not fit beside the key stands beneath it, at full width.
+		if 4+max(width, runewidth.StringWidth(key))+2+len(op) <= wide {
+			fmt.Fprintf(b, "%s%s  %s\n", head, pad(key, width), mark.Render(op))
+		} else {
+			fmt.Fprintf(b, "%s%s\n%s%s\n", head, key, strings.Repeat(" ", indent), mark.Render(op))
+		}
+		for _, line := range wrap(reason, out.wrapAt(indent)) {
+			fmt.Fprintf(b, "%s%s\n", strings.Repeat(" ", indent), line)
+		}
 	}
-	lines := wrap(printable(c.Reason), out.wrapAt(column))
-	b.WriteString(strings.TrimRight(strings.Join(lines, "\n"+strings.Repeat(" ", column)), " ") + "\n")
 	for _, no := range c.Irreversible {
 		fmt.Fprintf(b, "      %s\n", out.warn.Render("cannot be undone: "+printable(no)))
 	}
