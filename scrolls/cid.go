@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
 )
 
@@ -20,6 +21,7 @@ func CID(k Kind, g *Glyph) ContentID {
 	if k.Canonical != nil {
 		attrs = k.Canonical(attrs)
 	}
+	attrs = withoutNames(k, attrs)
 	var buf bytes.Buffer
 	buf.WriteString(cidFormat)
 	buf.WriteString(k.Name)
@@ -33,8 +35,22 @@ func CID(k Kind, g *Glyph) ContentID {
 	return ContentID(hex.EncodeToString(sum[:]))
 }
 
-// canonical returns a value with every number in one spelling, and without the name
-// that a local file was read from: its bytes count.
+// withoutNames leaves out the names that local files were read from: their bytes count.
+func withoutNames(k Kind, attrs Attrs) Attrs {
+	out := maps.Clone(attrs)
+	for _, spec := range k.Attrs {
+		ref, ok := attrs[spec.Name].(map[string]any)
+		if !spec.File || !ok {
+			continue
+		}
+		ref = maps.Clone(ref)
+		delete(ref, "path")
+		out[spec.Name] = ref
+	}
+	return out
+}
+
+// canonical returns a value with every number in one spelling.
 func canonical(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -46,12 +62,8 @@ func canonical(v any) any {
 		}
 		return list
 	case map[string]any:
-		_, hashed := v["sha256"].(string)
 		object := make(map[string]any, len(v))
 		for name, value := range v {
-			if hashed && name == "path" {
-				continue
-			}
 			object[name] = canonical(value)
 		}
 		return object

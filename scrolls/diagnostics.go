@@ -1,6 +1,7 @@
 package scrolls
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -24,9 +25,48 @@ func (d *Diagnostics) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Write shows the mistakes with file, line and snippet, wrapped at width columns.
+// Write shows the mistakes with file, line and snippet, wrapped at width columns. What
+// could steer a terminal is shown as "?", whoever wrote it.
 func (d *Diagnostics) Write(w io.Writer, width uint, color bool) error {
-	return hcl.NewDiagnosticTextWriter(w, d.Files, width, color).WriteDiagnostics(d.All)
+	files := map[string]*hcl.File{}
+	for name, file := range d.Files {
+		if file != nil {
+			shown := *file
+			shown.Bytes = printable(file.Bytes)
+			files[name] = &shown
+		}
+	}
+	all := make(hcl.Diagnostics, len(d.All))
+	for i, one := range d.All {
+		shown := *one
+		shown.Detail = string(printable([]byte(one.Detail)))
+		all[i] = &shown
+	}
+	return hcl.NewDiagnosticTextWriter(w, files, width, color).WriteDiagnostics(all)
+}
+
+// printable replaces control characters, byte by byte, so that places stay right.
+func printable(src []byte) []byte {
+	out := src
+	for i, c := range src {
+		steers := c < ' ' && c != '\n' && c != '\t' && c != '\r' || c == 0x7f
+		switch {
+		case c == '\r':
+			steers = i+1 == len(src) || src[i+1] != '\n'
+		case c == 0xc2 && i+1 < len(src): // U+0080 to U+009F
+			steers = src[i+1] >= 0x80 && src[i+1] < 0xa0
+		case c >= 0x80 && c < 0xa0 && i > 0:
+			steers = src[i-1] == 0xc2
+		}
+		if !steers {
+			continue
+		}
+		if &out[0] == &src[0] {
+			out = bytes.Clone(src)
+		}
+		out[i] = '?'
+	}
+	return out
 }
 
 // A PlacedProblem is a problem at a place in the scroll.

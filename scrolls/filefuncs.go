@@ -19,7 +19,9 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
+	"golang.org/x/text/unicode/norm"
 )
 
 // fileFunctions adds the functions that read files. A name is relative to the
@@ -31,7 +33,11 @@ func (l *loader) fileFunctions(all map[string]function.Function) {
 			if err != nil {
 				return "", err
 			}
-			return spell(data)
+			out, err := spell(data)
+			if err != nil {
+				return "", fmt.Errorf("cannot use %q: %w", name, err)
+			}
+			return out, nil
 		})
 	}
 	sum := func(fn func([]byte) []byte, spell func([]byte) string) function.Function {
@@ -53,6 +59,9 @@ func (l *loader) fileFunctions(all map[string]function.Function) {
 func utf8Text(data []byte) (string, error) {
 	if !utf8.Valid(data) {
 		return "", errors.New("it is not UTF-8; use filebase64, or a file's source argument, which takes any bytes")
+	}
+	if !norm.NFC.IsNormal(data) {
+		return "", errors.New("it is not in Unicode's normal form C, so that HCL would change its bytes; use filebase64, or a file's source argument, which takes any bytes")
 	}
 	return string(data), nil
 }
@@ -147,7 +156,10 @@ func (l *loader) templateFile(all map[string]function.Function) function.Functio
 		if err != nil {
 			return cty.NilVal, function.NewArgError(0, err)
 		}
-		if depth(data) > maxNesting {
+		if _, err := utf8Text(data); err != nil {
+			return cty.NilVal, function.NewArgErrorf(0, "cannot use %q: %w", name, err)
+		}
+		if byteDepth(data) > maxNesting && templateDepth(data, name) > maxNesting {
 			return cty.NilVal, function.NewArgErrorf(0, "%q is nested too deep", name)
 		}
 		vars, marks := args[1].Unmark()
@@ -162,7 +174,11 @@ func (l *loader) templateFile(all map[string]function.Function) function.Functio
 		if diags.HasErrors() {
 			return cty.NilVal, templateError(name, diags)
 		}
-		return value.WithMarks(marks), nil
+		text, err := convert.Convert(value, cty.String)
+		if err != nil || text.IsNull() || !text.IsKnown() {
+			return cty.NilVal, function.NewArgErrorf(0, "%q makes %s, not text", name, value.Type().FriendlyName())
+		}
+		return text.WithMarks(marks), nil
 	}
 	return function.New(&function.Spec{
 		Params: []function.Parameter{

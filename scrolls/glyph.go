@@ -4,12 +4,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
 	"os"
-	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -42,19 +45,19 @@ func (l *loader) glyphs(block *hclsyntax.Block, ctx *hcl.EvalContext) []*Glyph {
 	}
 	l.labelAttribute(g, kind, block)
 	l.required(g, kind)
-	if hasErrors(l.diags[before:]) {
+	if l.diags[before:].HasErrors() {
 		return nil
 	}
 	slices.Sort(g.Secret)
 	l.check(g, kind, block, ctx)
-	if hasErrors(l.diags[before:]) {
+	if l.diags[before:].HasErrors() {
 		return nil
 	}
-	g.Key = MakeKey(kind.Name, kind.Identity(g.Attrs)...)
+	parts := kind.Identity(g.Attrs)
+	l.identity(g, kind, parts)
+	g.Key = MakeKey(kind.Name, parts...)
 	return []*Glyph{g}
 }
-
-func hasErrors(diags hcl.Diagnostics) bool { return diags.HasErrors() }
 
 // attribute evaluates one written attribute.
 func (l *loader) attribute(g *Glyph, kind *kindInfo, attr *hclsyntax.Attribute, ctx *hcl.EvalContext) {
@@ -63,14 +66,13 @@ func (l *loader) attribute(g *Glyph, kind *kindInfo, attr *hclsyntax.Attribute, 
 		l.unknownAttribute(kind, attr)
 		return
 	}
-	value, diags := attr.Expr.Value(ctx)
-	l.diags = append(l.diags, diags...)
-	if diags.HasErrors() {
+	g.Where[attr.Name] = attr.Expr.Range()
+	value, ok := l.value(attr.Expr, ctx)
+	if !ok {
 		return
 	}
 	value, marks := value.UnmarkDeep()
 	secret := len(marks) > 0
-	g.Where[attr.Name] = attr.Expr.Range()
 	if value.IsNull() {
 		delete(g.Where, attr.Name)
 		return
@@ -81,16 +83,11 @@ func (l *loader) attribute(g *Glyph, kind *kindInfo, attr *hclsyntax.Attribute, 
 			spec.Type.FriendlyName(), why, spaced(spec.Hint)), attr.Expr.Range())
 		return
 	}
-	if secret && l.identifies(kind, attr.Name, typed) {
-		l.fail("Identity is sensitive", fmt.Sprintf("%q is part of the glyph's key, which is shown everywhere. It cannot come from a sensitive value.", attr.Name), attr.Expr.Range())
-		return
-	}
 	if secret {
 		g.Secret = append(g.Secret, attr.Name)
 	}
-	l.checkForm(kind, attr, typed)
 	if spec.File {
-		l.file(g, attr, typed.AsString())
+		l.file(g, attr, typed.AsString(), secret)
 		return
 	}
 	g.Attrs[attr.Name] = plain(typed)
@@ -129,42 +126,63 @@ func convertTo(value cty.Value, spec *Attr) (cty.Value, string) {
 	if !typed.IsWhollyKnown() {
 		return value, "its value is not known"
 	}
+	if !spellable(typed) {
+		return value, "a number beyond measure is given"
+	}
 	return typed, ""
+}
+
+// maxExponent bounds numbers, as powers of two: what is larger or finer is no number
+// of anything on a host, and would take all memory to spell.
+const maxExponent = 1024
+
+// spellable says whether all numbers in a value can be spelled out.
+func spellable(v cty.Value) bool {
+	ok := true
+	_ = cty.Walk(v, func(_ cty.Path, v cty.Value) (bool, error) {
+		if !v.IsNull() && v.Type() == cty.Number {
+			f := v.AsBigFloat()
+			exponent := f.MantExp(nil)
+			ok = ok && !f.IsInf() && exponent <= maxExponent && exponent >= -maxExponent
+		}
+		return ok, nil
+	})
+	return ok
+}
+
+// identity refuses a key that cannot be shown, or that HCL made of other bytes than
+// those written: it holds all strings in Unicode's normal form C, and a path in another
+// form is another path.
+func (l *loader) identity(g *Glyph, kind *kindInfo, parts []string) {
+	for name, at := range g.Where {
+		secret, changed := slices.Contains(g.Secret, name), l.changedForm(at)
+		if !secret && !changed || !identifies(kind, g.Attrs, name, parts) {
+			continue
+		}
+		if secret {
+			l.fail("Identity is sensitive", fmt.Sprintf("%q is part of the glyph's key, which is shown everywhere. It cannot come from a sensitive value.", name), at)
+		} else {
+			l.fail("Text is not in normal form C", "HCL would change the bytes of it. No glyph can name what is not in Unicode's normal form C.", at)
+		}
+	}
 }
 
 // identifies says whether an attribute is part of the key: whether another value of it
 // makes another key.
-func (l *loader) identifies(kind *kindInfo, name string, value cty.Value) bool {
-	if name == kind.LabelAttr {
-		return true
-	}
-	if value.Type() != cty.String {
+func identifies(kind *kindInfo, attrs Attrs, name string, parts []string) bool {
+	text, ok := attrs[name].(string)
+	if !ok {
 		return false
 	}
-	probe := Attrs{}
-	for other := range kind.attrs {
-		probe[other] = ""
-	}
-	with := Attrs{}
-	for other := range probe {
-		with[other] = probe[other]
-	}
-	with[name] = "x"
-	return !slices.Equal(kind.Identity(probe), kind.Identity(with))
+	other := maps.Clone(attrs)
+	other[name] = text + "x"
+	return !slices.Equal(parts, kind.Identity(other))
 }
 
-// checkForm refuses an identity that HCL would silently turn into another: it holds
-// all strings in Unicode's normal form C, and a path in another form is another path.
-func (l *loader) checkForm(kind *kindInfo, attr *hclsyntax.Attribute, value cty.Value) {
-	if value.Type() != cty.String || !l.identifies(kind, attr.Name, value) {
-		return
-	}
-	at := attr.Expr.Range()
+// changedForm says whether HCL changed the bytes that are written at a place.
+func (l *loader) changedForm(at hcl.Range) bool {
 	file := l.s.Files[at.Filename]
-	if file == nil || !at.CanSliceBytes(file.Bytes) || norm.NFC.IsNormal(at.SliceBytes(file.Bytes)) {
-		return
-	}
-	l.fail("Text is not in normal form C", fmt.Sprintf("HCL would change the bytes of %q. No glyph can name what is not in Unicode's normal form C.", attr.Name), at)
+	return file != nil && at.CanSliceBytes(file.Bytes) && !norm.NFC.IsNormal(at.SliceBytes(file.Bytes))
 }
 
 // labelAttribute gives the label's attribute the label, if it is not written.
@@ -177,17 +195,22 @@ func (l *loader) labelAttribute(g *Glyph, kind *kindInfo, block *hclsyntax.Block
 	}
 	g.Attrs[kind.LabelAttr] = g.Label
 	g.Where[kind.LabelAttr] = block.LabelRanges[0]
-	file := l.s.Files[block.LabelRanges[0].Filename]
-	if at := block.LabelRanges[0]; file != nil && at.CanSliceBytes(file.Bytes) && !norm.NFC.IsNormal(at.SliceBytes(file.Bytes)) {
-		l.fail("Text is not in normal form C", "HCL would change the bytes of this label. No glyph can name what is not in Unicode's normal form C.", at)
-	}
 }
 
+// required names every argument that is missing, in one mistake.
 func (l *loader) required(g *Glyph, kind *kindInfo) {
+	var missing []string
 	for _, spec := range kind.Attrs {
 		if _, ok := g.Where[spec.Name]; spec.Required && !ok {
-			l.fail("Missing argument", fmt.Sprintf("A %s needs the argument %q.", kind.Name, spec.Name), g.At)
+			missing = append(missing, strconv.Quote(spec.Name))
 		}
+	}
+	switch len(missing) {
+	case 0:
+	case 1:
+		l.fail("Missing argument", fmt.Sprintf("A %s needs the argument %s.", kind.Name, missing[0]), g.At)
+	default:
+		l.fail("Missing arguments", fmt.Sprintf("A %s needs the arguments %s.", kind.Name, strings.Join(missing, " and ")), g.At)
 	}
 }
 
@@ -203,29 +226,40 @@ func (l *loader) check(g *Glyph, kind *kindInfo, block *hclsyntax.Block, ctx *hc
 		if where, ok := g.Where[problem.Attr]; ok {
 			at = where
 		}
-		if attr := block.Body.Attributes[problem.Attr]; attr != nil && !slices.Contains(g.Secret, problem.Attr) {
-			d.Expression, d.EvalContext = attr.Expr, ctx
-		}
-		if slices.Contains(g.Secret, problem.Attr) {
+		if shows(g, problem) {
 			d.Detail = "The value is sensitive and not shown."
+		} else if attr := block.Body.Attributes[problem.Attr]; attr != nil {
+			d.Expression, d.EvalContext = attr.Expr, ctx
 		}
 		l.diags = append(l.diags, d)
 	}
 }
 
-// file puts a local file's hash and size in the place of its name.
-func (l *loader) file(g *Glyph, attr *hclsyntax.Attribute, name string) {
-	path := name
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(l.s.Dir, name)
+// shows says whether a problem's words could give a sensitive value away.
+func shows(g *Glyph, problem Problem) bool {
+	for _, name := range g.Secret {
+		text, _ := g.Attrs[name].(string)
+		if name == problem.Attr || text != "" && strings.Contains(problem.Detail, text) {
+			return true
+		}
 	}
+	return false
+}
+
+// file puts a local file's hash and size in the place of its name.
+func (l *loader) file(g *Glyph, attr *hclsyntax.Attribute, name string, secret bool) {
+	path := l.abs(name)
 	sum, size, err := hashFile(path)
 	if err != nil {
-		l.fail("Source cannot be read", fmt.Sprintf("%q: %s.", name, err), attr.Expr.Range())
+		shown := strconv.Quote(name)
+		if secret {
+			shown = "The file"
+		}
+		l.fail("Source cannot be read", fmt.Sprintf("%s: %s.", shown, err), attr.Expr.Range())
 		return
 	}
 	l.seen.addSum("file", name, sum)
-	g.Attrs[attr.Name] = map[string]any{"path": name, "sha256": sum, "size": json.Number(fmt.Sprint(size))}
+	g.Attrs[attr.Name] = map[string]any{"path": name, "sha256": sum, "size": json.Number(strconv.FormatInt(size, 10))}
 	if g.Files == nil {
 		g.Files = map[string]string{}
 	}
@@ -238,8 +272,11 @@ func hashFile(path string) (sum string, size int64, err error) {
 	if err != nil {
 		return "", 0, bare(err)
 	}
+	if st.IsDir() {
+		return "", 0, errors.New("it is a directory, not a file")
+	}
 	if !st.Mode().IsRegular() {
-		return "", 0, fmt.Errorf("it is not a regular file (%s)", st.Mode().Type())
+		return "", 0, errors.New("it is not a regular file")
 	}
 	f, err := os.Open(path)
 	if err != nil {

@@ -43,7 +43,8 @@ type loader struct {
 	diags hcl.Diagnostics
 	seen  digester
 	ctx   *hcl.EvalContext
-	names []string // of block types at the place in question, for "did you mean"
+	// declared holds, for "var" and "local", the names that there are.
+	declared map[string]map[string]bool
 }
 
 // kindInfo is a kind with its attributes by name.
@@ -56,7 +57,10 @@ type kindInfo struct {
 // order as one. Mistakes in it are *Diagnostics, all of them at once; anything else
 // is an ordinary error. What cannot be read is never taken for an empty scroll.
 func Load(path string, o Options) (*Scroll, error) {
-	l := &loader{o: o, s: &Scroll{Files: map[string]*hcl.File{}, Policies: map[string]Policy{}}, kinds: map[string]*kindInfo{}}
+	l := &loader{
+		o: o, s: &Scroll{Files: map[string]*hcl.File{}, Policies: map[string]Policy{}},
+		kinds: map[string]*kindInfo{}, declared: map[string]map[string]bool{},
+	}
 	for i := range o.Kinds {
 		info := &kindInfo{Kind: o.Kinds[i], attrs: map[string]*Attr{}}
 		for j := range info.Attrs {
@@ -106,9 +110,10 @@ func (l *loader) find(path string) (files, vars []string, err error) {
 	for _, entry := range entries {
 		name := entry.Name()
 		switch {
+		case strings.HasPrefix(name, "."):
 		case strings.HasSuffix(name, ".auto.vars.hcl"):
 			vars = append(vars, filepath.Join(dir, name))
-		case st.IsDir() && strings.HasSuffix(name, ".hcl") && !strings.HasPrefix(name, "."):
+		case st.IsDir() && strings.HasSuffix(name, ".hcl"):
 			files = append(files, filepath.Join(dir, name))
 		}
 	}
@@ -130,9 +135,6 @@ func bare(err error) error {
 	return err
 }
 
-// maxNesting guards the parser's recursion against a file made to exhaust it.
-const maxNesting = 500
-
 // parse reads and parses files, beside each other; the bodies come back in order.
 func (l *loader) parse(files []string) ([]*hclsyntax.Body, error) {
 	type result struct {
@@ -151,7 +153,7 @@ func (l *loader) parse(files []string) ([]*hclsyntax.Body, error) {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			r := &results[i]
-			if r.src, r.err = readSource(name); r.err == nil {
+			if r.src, r.err = readSource("scroll", name); r.err == nil {
 				r.file, r.diags = hclsyntax.ParseConfig(r.src, name, hcl.InitialPos)
 			}
 		}()
@@ -170,41 +172,6 @@ func (l *loader) parse(files []string) ([]*hclsyntax.Body, error) {
 		}
 	}
 	return bodies, nil
-}
-
-// readSource reads one file of a scroll.
-func readSource(name string) ([]byte, error) {
-	st, err := os.Stat(name)
-	if err == nil && !st.Mode().IsRegular() {
-		err = errors.New("it is not a regular file")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read scroll %s: %w", name, bare(err))
-	}
-	src, err := os.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("read scroll %s: %w", name, bare(err))
-	}
-	if depth(src) > maxNesting {
-		return nil, fmt.Errorf("read scroll %s: it is nested more than %d deep", name, maxNesting)
-	}
-	return src, nil
-}
-
-// depth is how deep brackets nest, strings and comments not set apart: a generous
-// upper bound.
-func depth(src []byte) int {
-	deepest, now := 0, 0
-	for _, c := range src {
-		switch c {
-		case '{', '[', '(':
-			now++
-			deepest = max(deepest, now)
-		case '}', ']', ')':
-			now--
-		}
-	}
-	return deepest
 }
 
 // evaluate turns the parsed bodies into the scroll.
@@ -298,9 +265,8 @@ func (l *loader) name(root *hclsyntax.Body) (written bool) {
 const nameRule = "A name has letters, digits, \".\", \"_\" and \"-\", begins with a letter or digit, and is at most 64 long."
 
 func (l *loader) writtenName(attr *hclsyntax.Attribute) {
-	value, diags := attr.Expr.Value(l.ctx)
-	l.diags = append(l.diags, diags...)
-	if diags.HasErrors() {
+	value, ok := l.value(attr.Expr, l.ctx)
+	if !ok {
 		return
 	}
 	if value.IsMarked() {

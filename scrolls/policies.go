@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -76,7 +75,7 @@ func durationKnob(at func(*Policy) *time.Duration, positive bool) func(*Policy, 
 }
 
 // policyOf is a scroll's own policy over the one it inherits, knob by knob.
-func (l *loader) policyOf(body *hclsyntax.Body, inherited Policy) (Policy, bool) {
+func (l *loader) policyOf(body *hclsyntax.Body, inherited Policy) Policy {
 	policy := inherited
 	var first *hclsyntax.Block
 	for _, block := range body.Blocks {
@@ -92,7 +91,7 @@ func (l *loader) policyOf(body *hclsyntax.Body, inherited Policy) (Policy, bool)
 		first = block
 		l.readPolicy(block, &policy)
 	}
-	return policy, first != nil
+	return policy
 }
 
 func (l *loader) readPolicy(block *hclsyntax.Block, policy *Policy) {
@@ -125,9 +124,8 @@ func (l *loader) turn(body *hclsyntax.Body, where string, knobs map[string]knob,
 			l.fail("Unsupported argument", fmt.Sprintf("A %s block has no argument %q.%s", where, name, didYouMean(name, known)), attr.NameRange)
 			continue
 		}
-		value, diags := attr.Expr.Value(l.ctx)
-		l.diags = append(l.diags, diags...)
-		if diags.HasErrors() || value.IsNull() {
+		value, ok := l.value(attr.Expr, l.ctx)
+		if !ok || value.IsNull() {
 			continue
 		}
 		value, _ = value.UnmarkDeep()
@@ -164,12 +162,12 @@ func (l *loader) hostPolicy() (Policy, error) {
 	if l.o.HostPolicy == "" {
 		return BuiltinPolicy, nil
 	}
-	src, err := os.ReadFile(l.o.HostPolicy)
+	src, err := readSource("host policy", l.o.HostPolicy)
 	if errors.Is(err, fs.ErrNotExist) {
 		return BuiltinPolicy, nil
 	}
 	if err != nil {
-		return Policy{}, fmt.Errorf("read host policy %s: %w", l.o.HostPolicy, bare(err))
+		return Policy{}, err
 	}
 	file, diags := hclsyntax.ParseConfig(src, l.o.HostPolicy, hcl.InitialPos)
 	l.s.Files[l.o.HostPolicy] = file
@@ -190,6 +188,10 @@ func (l *loader) hostPolicy() (Policy, error) {
 			l.fail("Unsupported block type", "A host's golem.hcl holds a policy block, and nothing else."+didYouMean(block.Type, []string{"policy"}), block.DefRange())
 		}
 	}
-	policy, _ := l.policyOf(body, BuiltinPolicy)
+	// The host's file is nobody's scroll: no scroll's variables are seen in it.
+	scroll := l.ctx
+	l.ctx = &hcl.EvalContext{Variables: map[string]cty.Value{"host": scroll.Variables["host"]}}
+	policy := l.policyOf(body, BuiltinPolicy)
+	l.ctx = scroll
 	return policy, nil
 }

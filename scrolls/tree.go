@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/agext/levenshtein"
 
@@ -22,7 +23,7 @@ var rootBlocks = map[string]bool{"variable": true, "locals": true}
 // body reads one scroll of the tree: its policy, and either its glyphs or the scrolls
 // in it. path is its name below the root, "" for the root itself.
 func (l *loader) body(body *hclsyntax.Body, path string, policy Policy) {
-	policy, _ = l.policyOf(body, policy)
+	policy = l.policyOf(body, policy)
 	l.s.Policies[path] = policy
 	var glyphs, scrolls []*hclsyntax.Block
 	for _, block := range body.Blocks {
@@ -81,6 +82,10 @@ func (l *loader) scrolls(blocks []*hclsyntax.Block, path string, policy Policy) 
 		}
 		if strings.Contains(label, "/") {
 			l.fail("Label is not valid", "A scroll's label is one step of its leaves' paths, and cannot hold a \"/\".", block.LabelRanges[0])
+			continue
+		}
+		if strings.ContainsFunc(label, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			l.fail("Label is not valid", "A scroll's label is shown everywhere, and cannot hold what is not printable.", block.LabelRanges[0])
 			continue
 		}
 		if other := first[label]; other != nil {
@@ -152,12 +157,17 @@ func (l *loader) checkKeys() {
 			}
 			same := CID(l.kinds[g.Kind].Kind, g) == CID(l.kinds[other.Kind].Kind, other)
 			if same && other.Leaf == g.Leaf {
+				other.Secret = union(other.Secret, g.Secret) // what one hides, the other must not show
 				return true
 			}
 			l.clash(g, other, "Duplicate glyph", duplicateDetail(g, other, same))
 			return false
 		})
 	}
+}
+
+func union(a, b []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
 func duplicateDetail(g, other *Glyph, same bool) string {
@@ -192,8 +202,8 @@ func (l *loader) clash(g, other *Glyph, summary, detail string) {
 
 // didYouMean is a sentence that offers the likeliest of the known words, or "".
 func didYouMean(given string, known []string) string {
-	best, least := "", 3
-	for _, word := range known {
+	best, least := "", min(2, len(given)/2)+1
+	for _, word := range slices.Sorted(slices.Values(known)) {
 		if d := levenshtein.Distance(given, word, nil); d < least {
 			best, least = word, d
 		}

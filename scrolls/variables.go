@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -24,8 +24,8 @@ type variable struct {
 	name       string
 	block      *hclsyntax.Block
 	typ        cty.Type
+	literal    bool // a value from the command line or the environment is plain text
 	defaults   *typeexpr.Defaults
-	value      cty.Value // NilVal until it is known
 	secret     bool
 	nonNull    bool
 	conditions []*hclsyntax.Block
@@ -34,9 +34,8 @@ type variable struct {
 // A given is a value for a variable from outside the scroll.
 type given struct {
 	expr hcl.Expression
-	text string // literal, for a string
+	text string // as spelled, where expr is nil
 	from string // for messages: "--var", a file's name
-	at   *hcl.Range
 }
 
 // variables finds every variable's value: GOLEM_VAR_x, *.auto.vars.hcl, --var-file,
@@ -60,6 +59,10 @@ func (l *loader) variables(root *hclsyntax.Body, autoFiles []string) error {
 		}
 		known[v.name] = v
 		order = append(order, v)
+	}
+	l.declared["var"] = map[string]bool{}
+	for name := range known {
+		l.declared["var"][name] = true
 	}
 	values, err := l.givens(known, autoFiles)
 	if err != nil {
@@ -93,7 +96,7 @@ func (l *loader) declare(block *hclsyntax.Block) *variable {
 		l.fail("Name is not valid", fmt.Sprintf("A variable's name is an identifier; %q is not.", name), block.LabelRanges[0])
 		return nil
 	}
-	v := &variable{name: name, block: block, typ: cty.DynamicPseudoType}
+	v := &variable{name: name, block: block, typ: cty.DynamicPseudoType, literal: true}
 	for _, arg := range sortedAttrs(block.Body) {
 		attr := block.Body.Attributes[arg]
 		switch arg {
@@ -101,11 +104,10 @@ func (l *loader) declare(block *hclsyntax.Block) *variable {
 			typ, defaults, diags := typeexpr.TypeConstraintWithDefaults(attr.Expr)
 			l.diags = append(l.diags, diags...)
 			if !diags.HasErrors() {
-				v.typ, v.defaults = typ, defaults
+				v.typ, v.defaults, v.literal = typ, defaults, typ.IsPrimitiveType()
 			}
 		case "sensitive", "nullable":
 			value, diags := attr.Expr.Value(nil)
-			l.diags = append(l.diags, diags...)
 			if diags.HasErrors() || value.IsNull() || value.Type() != cty.Bool {
 				l.fail("Wrong type of value", fmt.Sprintf("%q is true or false, written out.", arg), attr.Expr.Range())
 				continue
@@ -133,29 +135,12 @@ func (l *loader) declare(block *hclsyntax.Block) *variable {
 // valueOf is a variable's value, converted to its type; an unknown one after a
 // mistake, so that nothing else is blamed for it.
 func (l *loader) valueOf(v *variable, g *given) cty.Value {
-	place := v.block.DefRange()
-	var value cty.Value
-	switch {
-	case g != nil:
-		var ok bool
-		if value, ok = l.read(v, g); !ok {
-			return cty.UnknownVal(v.typ)
-		}
-		if g.at != nil {
-			place = *g.at
-		}
-	case v.block.Body.Attributes["default"] != nil:
-		attr := v.block.Body.Attributes["default"]
-		var diags hcl.Diagnostics
-		value, diags = attr.Expr.Value(nil)
-		l.diags = append(l.diags, diags...)
-		if diags.HasErrors() {
-			return cty.UnknownVal(v.typ)
-		}
-		place = attr.Expr.Range()
-	default:
-		l.fail("Variable is missing", fmt.Sprintf("The variable %q has no default. Give it with --var %s=…, in a --var-file, or as GOLEM_VAR_%s.", v.name, v.name, v.name), place)
+	value, place, ok := l.found(v, g)
+	if !ok {
 		return cty.UnknownVal(v.typ)
+	}
+	if v.secret {
+		place = v.block.DefRange() // the line with the value would be shown
 	}
 	if v.defaults != nil && !value.IsNull() {
 		value = v.defaults.Apply(value)
@@ -173,47 +158,67 @@ func (l *loader) valueOf(v *variable, g *given) cty.Value {
 		l.fail("Variable is null", fmt.Sprintf("The variable %q is not nullable.", v.name), place)
 		return cty.UnknownVal(v.typ)
 	}
-	if text := fmt.Sprintf("%#v", typed); true {
-		l.seen.add("variable", v.name, []byte(text))
-	}
+	l.seen.add("variable", v.name, fmt.Appendf(nil, "%#v", typed))
 	return typed
 }
 
-// read evaluates a value from outside.
-func (l *loader) read(v *variable, g *given) (cty.Value, bool) {
-	if g.expr == nil && v.typ == cty.String {
+// found is the value that was given for a variable, or its default, and the place it
+// is written at.
+func (l *loader) found(v *variable, g *given) (value cty.Value, place hcl.Range, ok bool) {
+	place = v.block.DefRange()
+	attr := v.block.Body.Attributes["default"]
+	switch {
+	case g != nil && g.expr != nil:
+		value, ok = l.constant(v, g.expr)
+		return value, g.expr.Range(), ok
+	case g != nil:
+		value, ok = l.spelled(v, g)
+		return value, place, ok
+	case attr != nil:
+		value, ok = l.constant(v, attr.Expr)
+		return value, attr.Expr.Range(), ok
+	}
+	l.fail("Variable is missing", fmt.Sprintf("The variable %q has no default. Give it with --var %s=…, in a --var-file, or as GOLEM_VAR_%s.", v.name, v.name, v.name), place)
+	return value, place, false
+}
+
+// constant evaluates what a file says a variable is: values, and nothing that refers
+// to others.
+func (l *loader) constant(v *variable, expr hcl.Expression) (cty.Value, bool) {
+	value, diags := expr.Value(nil)
+	if diags.HasErrors() && v.secret {
+		l.fail("Variable cannot be read", fmt.Sprintf("The value of the sensitive variable %q, in %s, is not a constant.", v.name, expr.Range().Filename), v.block.DefRange())
+		return value, false
+	}
+	for _, d := range diags {
+		l.diags = append(l.diags, helpful(d, expr))
+	}
+	return value, !diags.HasErrors()
+}
+
+// spelled reads a value from the command line or the environment: text as it is for a
+// variable of a simple type, else an expression.
+func (l *loader) spelled(v *variable, g *given) (cty.Value, bool) {
+	if v.literal {
 		return cty.StringVal(g.text), true
 	}
-	expr := g.expr
-	if expr == nil {
-		parsed, diags := hclsyntax.ParseExpression([]byte(g.text), g.from, hcl.InitialPos)
-		if diags.HasErrors() {
-			if v.typ == cty.DynamicPseudoType {
-				return cty.StringVal(g.text), true
-			}
-			shown := fmt.Sprintf("%q", g.text)
-			if v.secret {
-				shown = "its sensitive value"
-			}
-			l.fail("Variable cannot be read", fmt.Sprintf("The variable %q is %s; %s, from %s, is not an expression.", v.name, v.typ.FriendlyName(), shown, g.from), v.block.DefRange())
-			return cty.NilVal, false
-		}
-		expr = parsed
+	expr, diags := hclsyntax.ParseExpression([]byte(g.text), g.from, hcl.InitialPos)
+	var value cty.Value
+	if !diags.HasErrors() {
+		value, diags = expr.Value(nil)
 	}
-	value, diags := expr.Value(nil)
 	if !diags.HasErrors() {
 		return value, true
 	}
-	if g.expr == nil && v.typ == cty.DynamicPseudoType {
-		return cty.StringVal(g.text), true
+	shown := strconv.Quote(g.text)
+	if v.secret {
+		shown = "its sensitive value"
 	}
-	if g.expr == nil {
-		l.fail("Variable cannot be read", fmt.Sprintf("The variable %q is %s; what %s gives is not one.", v.name, v.typ.FriendlyName(), g.from), v.block.DefRange())
-		return cty.NilVal, false
-	}
-	l.diags = append(l.diags, diags...)
+	l.fail("Variable cannot be read", fmt.Sprintf("The variable %q is %s; %s, from %s, is not a constant expression. %s", v.name, v.typ.FriendlyName(), shown, g.from, spelling), v.block.DefRange())
 	return cty.NilVal, false
 }
+
+const spelling = `Write text in it in quotes: ["a", "b"].`
 
 // givens collects values from outside, later sources over earlier ones.
 func (l *loader) givens(known map[string]*variable, autoFiles []string) (map[string]*given, error) {
@@ -245,7 +250,7 @@ func (l *loader) givens(known map[string]*variable, autoFiles []string) (map[str
 
 // varFile reads a file of name = value lines.
 func (l *loader) varFile(name string, known map[string]*variable, values map[string]*given) error {
-	src, err := readSource(name)
+	src, err := readSource("variables", name)
 	if err != nil {
 		return err
 	}
@@ -265,8 +270,7 @@ func (l *loader) varFile(name string, known map[string]*variable, values map[str
 			l.fail("Undeclared variable", fmt.Sprintf("The scroll declares no variable %q.%s", variable, didYouMean(variable, slices.Collect(maps.Keys(known)))), attr.NameRange)
 			continue
 		}
-		at := attr.Expr.Range()
-		values[variable] = &given{expr: attr.Expr, from: name, at: &at}
+		values[variable] = &given{expr: attr.Expr, from: name}
 	}
 	return nil
 }
@@ -279,11 +283,12 @@ func (l *loader) validate(v *variable) {
 			l.fail("Missing argument", "A validation block needs condition and error_message.", block.DefRange())
 			continue
 		}
-		value, diags := condition.Expr.Value(l.ctx)
-		l.diags = append(l.diags, diags...)
-		value, _ = value.Unmark()
-		if diags.HasErrors() || !value.IsKnown() {
+		value, ok := l.value(condition.Expr, l.ctx)
+		if !ok {
 			continue
+		}
+		if value, _ = value.Unmark(); !value.IsKnown() {
+			continue // of a variable with a mistake
 		}
 		if value.IsNull() || value.Type() != cty.Bool {
 			l.fail("Wrong type of value", "A condition is true or false.", condition.Expr.Range())
@@ -292,13 +297,12 @@ func (l *loader) validate(v *variable) {
 		if value.True() {
 			continue
 		}
-		text, diags := message.Expr.Value(l.ctx)
-		l.diags = append(l.diags, diags...)
-		if diags.HasErrors() || text.IsNull() || text.Type() != cty.String {
+		text, ok := l.value(message.Expr, l.ctx)
+		if !ok {
 			continue
 		}
-		detail := "The message is sensitive and not shown."
-		if !text.IsMarked() {
+		detail := fmt.Sprintf("The variable %q does not meet its condition. The message for it is sensitive, and not shown.", v.name)
+		if !text.IsMarked() && !text.IsNull() && text.IsKnown() && text.Type() == cty.String {
 			detail = text.AsString()
 		}
 		l.fail("Variable is not valid", detail, v.block.DefRange())
@@ -328,9 +332,12 @@ func (l *loader) locals(root *hclsyntax.Body) {
 			attrs[name] = block.Body.Attributes[name]
 		}
 	}
-	w := &localWalk{l: l, attrs: attrs, values: map[string]cty.Value{}, state: map[string]int{}}
-	names := slices.Sorted(maps.Keys(attrs))
-	for _, name := range names {
+	l.declared["local"] = map[string]bool{}
+	for name := range attrs {
+		l.declared["local"][name] = true
+	}
+	w := &localWalk{l: l, attrs: attrs, values: map[string]cty.Value{}, done: map[string]bool{}}
+	for _, name := range slices.Sorted(maps.Keys(attrs)) {
 		w.visit(name, nil)
 	}
 	l.ctx.Variables["local"] = cty.ObjectVal(w.values)
@@ -341,44 +348,59 @@ type localWalk struct {
 	l      *loader
 	attrs  map[string]*hclsyntax.Attribute
 	values map[string]cty.Value
-	state  map[string]int // 1 under way, 2 done
+	done   map[string]bool
 }
 
 func (w *localWalk) visit(name string, path []string) {
-	if w.state[name] == 2 {
+	if w.done[name] {
 		return
 	}
 	attr := w.attrs[name]
-	if w.state[name] == 1 {
-		from := slices.Index(path, name)
-		cycle := strings.Join(append(path[from:], name), " → ")
+	if from := slices.Index(path, name); from >= 0 {
+		cycle := strings.Join(append(slices.Clone(path[from:]), name), " → ")
 		w.l.fail("Locals refer to each other in a circle", cycle+".", attr.NameRange)
 		return
 	}
-	w.state[name] = 1
-	deps := map[string]bool{}
-	for _, traversal := range attr.Expr.Variables() {
-		if traversal.RootName() != "local" || len(traversal) < 2 {
-			continue
-		}
-		if step, ok := traversal[1].(hcl.TraverseAttr); ok && w.attrs[step.Name] != nil {
-			deps[step.Name] = true
-		}
-	}
-	for _, dep := range slices.Sorted(maps.Keys(deps)) {
+	deps, ok := w.deps(attr)
+	for _, dep := range deps {
 		w.visit(dep, append(path, name))
 	}
-	value := cty.DynamicVal
-	if !w.l.diags.HasErrors() {
-		w.l.ctx.Variables["local"] = cty.ObjectVal(w.values)
-		got, diags := attr.Expr.Value(w.l.ctx)
-		w.l.diags = append(w.l.diags, diags...)
-		if !diags.HasErrors() {
-			value = got
+	w.values[name] = cty.DynamicVal
+	if ok && !w.l.diags.HasErrors() {
+		w.evaluate(name, deps)
+	}
+	w.done[name] = true
+}
+
+// deps are the locals that a local refers to, sorted.
+func (w *localWalk) deps(attr *hclsyntax.Attribute) (deps []string, ok bool) {
+	ok = true
+	for _, traversal := range attr.Expr.Variables() {
+		root, name := reference(traversal)
+		switch {
+		case root != "local":
+		case name == "":
+			w.l.fail("Locals as a whole", "A local refers to other locals one by one, as local.NAME: all of them together would include itself.", traversal.SourceRange())
+			ok = false
+		case w.attrs[name] != nil:
+			deps = append(deps, name)
 		}
 	}
-	w.values[name] = value
-	w.state[name] = 2
+	slices.Sort(deps)
+	return slices.Compact(deps), ok
+}
+
+// evaluate gives a local its value. It sees only those it refers to, so that many
+// locals do not cost their square.
+func (w *localWalk) evaluate(name string, deps []string) {
+	seen := map[string]cty.Value{}
+	for _, dep := range deps {
+		seen[dep] = w.values[dep]
+	}
+	w.l.ctx.Variables["local"] = cty.ObjectVal(seen)
+	if value, ok := w.l.value(w.attrs[name].Expr, w.l.ctx); ok {
+		w.values[name] = value
+	}
 }
 
 // factsValue turns plain values into the host object.
@@ -386,9 +408,7 @@ func factsValue(v any) cty.Value {
 	switch v := v.(type) {
 	case map[string]any:
 		object := map[string]cty.Value{}
-		keys := slices.Collect(maps.Keys(v))
-		sort.Strings(keys)
-		for _, key := range keys {
+		for key := range v {
 			object[key] = factsValue(v[key])
 		}
 		return cty.ObjectVal(object)

@@ -1,0 +1,114 @@
+package scrolls
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// value evaluates an expression and notes the mistakes in it; ok says that there are
+// none.
+func (l *loader) value(expr hcl.Expression, ctx *hcl.EvalContext) (value cty.Value, ok bool) {
+	if !l.refers(expr) {
+		return cty.DynamicVal, false
+	}
+	value, diags := expr.Value(ctx)
+	for _, d := range diags {
+		l.diags = append(l.diags, discreet(helpful(d, expr), expr, ctx))
+	}
+	return value, !diags.HasErrors()
+}
+
+// refers says whether every variable and local that an expression names is declared,
+// and notes those that are not: here the likely spelling is still known.
+func (l *loader) refers(expr hcl.Expression) bool {
+	ok := true
+	for _, traversal := range expr.Variables() {
+		root, name := reference(traversal)
+		known := l.declared[root]
+		if known == nil || name == "" || known[name] {
+			continue
+		}
+		ok = false
+		meant := didYouMean(name, slices.Collect(maps.Keys(known)))
+		if root == "var" {
+			l.fail("Undeclared variable", fmt.Sprintf("The scroll declares no variable %q.%s", name, meant), traversal.SourceRange())
+		} else {
+			l.fail("Undeclared local", fmt.Sprintf("The scroll has no local %q.%s", name, meant), traversal.SourceRange())
+		}
+	}
+	return ok
+}
+
+// reference takes var.x or var["x"] apart; name is "" where a reference has none.
+func reference(traversal hcl.Traversal) (root, name string) {
+	if len(traversal) < 2 {
+		return traversal.RootName(), ""
+	}
+	switch step := traversal[1].(type) {
+	case hcl.TraverseAttr:
+		return traversal.RootName(), step.Name
+	case hcl.TraverseIndex:
+		if step.Key.Type() == cty.String {
+			return traversal.RootName(), step.Key.AsString()
+		}
+	}
+	return traversal.RootName(), ""
+}
+
+// helpful adds what to write instead to a mistake that a missing pair of quotes makes.
+func helpful(d *hcl.Diagnostic, expr hcl.Expression) *hcl.Diagnostic {
+	traversal, diags := hcl.AbsTraversalForExpr(expr)
+	if d.Summary != "Unknown variable" || diags.HasErrors() || len(traversal) != 1 {
+		return d
+	}
+	better := *d
+	better.Detail += fmt.Sprintf(" If it is meant as text, write it in quotes: %q.", traversal.RootName())
+	return &better
+}
+
+// discreet takes out of a diagnostic what could show a sensitive value: a function's
+// complaint, which quotes its argument, and the values of variables.
+func discreet(d *hcl.Diagnostic, expr hcl.Expression, ctx *hcl.EvalContext) *hcl.Diagnostic {
+	secret := touchesSecret(expr, ctx)
+	if !secret && d.Expression != nil && d.EvalContext != nil {
+		secret = touchesSecret(d.Expression, d.EvalContext)
+	}
+	if !secret {
+		return d
+	}
+	quiet := *d
+	quiet.Expression, quiet.EvalContext = nil, nil
+	if d.Summary == "Error in function call" || d.Summary == "Invalid function argument" {
+		quiet.Detail = "A sensitive value took part, so what the function says about it is not shown."
+	}
+	return &quiet
+}
+
+// touchesSecret says whether a sensitive value takes part in an expression.
+func touchesSecret(expr hcl.Expression, ctx *hcl.EvalContext) bool {
+	if ctx == nil {
+		return false
+	}
+	for _, traversal := range expr.Variables() {
+		value, diags := traversal.TraverseAbs(ctx)
+		if !diags.HasErrors() && value.ContainsMarked() {
+			return true
+		}
+	}
+	node, ok := expr.(hclsyntax.Node)
+	if !ok {
+		return false
+	}
+	found := false
+	_ = hclsyntax.VisitAll(node, func(n hclsyntax.Node) hcl.Diagnostics {
+		call, ok := n.(*hclsyntax.FunctionCallExpr)
+		found = found || ok && call.Name == "sensitive"
+		return nil
+	})
+	return found
+}

@@ -1,0 +1,87 @@
+package scrolls
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// readSource reads a file of HCL; what names it in messages.
+func readSource(what, name string) ([]byte, error) {
+	st, err := os.Stat(name)
+	if err == nil && !st.Mode().IsRegular() {
+		err = errors.New("it is not a regular file")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", what, name, bare(err))
+	}
+	src, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", what, name, bare(err))
+	}
+	if tooDeep(src, name) {
+		return nil, fmt.Errorf("read %s %s: it is nested more than %d deep", what, name, maxNesting)
+	}
+	return src, nil
+}
+
+// maxNesting guards the parser's recursion against a file made to exhaust it.
+const maxNesting = 500
+
+// tooDeep says whether expressions or blocks nest deeper than the parser should go.
+// Most files are settled by looking at their bytes; only where strings or comments
+// are full of brackets are the tokens looked at.
+func tooDeep(src []byte, name string) bool {
+	if byteDepth(src) <= maxNesting {
+		return false
+	}
+	tokens, _ := hclsyntax.LexConfig(src, name, hcl.InitialPos)
+	return tokenDepth(tokens) > maxNesting
+}
+
+// templateDepth is how deep a template's expressions nest.
+func templateDepth(src []byte, name string) int {
+	tokens, _ := hclsyntax.LexTemplate(src, name, hcl.InitialPos)
+	return tokenDepth(tokens)
+}
+
+// byteDepth is an upper bound of the nesting: every byte that could open a level
+// counts, and only a closing bracket takes one back.
+func byteDepth(src []byte) int {
+	deepest, now, run := 0, 0, 0
+	for _, c := range src {
+		switch c {
+		case '{', '[', '(':
+			now++
+		case '}', ']', ')':
+			now = max(now-1, 0)
+		case '!', '-', '?':
+			run++
+		}
+		deepest = max(deepest, now+run)
+	}
+	return deepest
+}
+
+// tokenDepth is how deep brackets, templates, signs and conditions nest.
+func tokenDepth(tokens hclsyntax.Tokens) int {
+	deepest, now, run := 0, 0, 0
+	for _, token := range tokens {
+		switch token.Type {
+		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen,
+			hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
+			now++
+		case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenTemplateSeqEnd:
+			now--
+		case hclsyntax.TokenBang, hclsyntax.TokenMinus, hclsyntax.TokenQuestion:
+			run++
+		case hclsyntax.TokenNewline, hclsyntax.TokenComma:
+			run = 0
+		}
+		deepest = max(deepest, now+run)
+	}
+	return deepest
+}
