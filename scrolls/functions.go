@@ -43,7 +43,9 @@ func (l *loader) functions() map[string]function.Function {
 		"one": oneFunc, "range": stdlib.RangeFunc, "reverse": stdlib.ReverseListFunc,
 		"setintersection": stdlib.SetIntersectionFunc, "setproduct": stdlib.SetProductFunc,
 		"setsubtract": stdlib.SetSubtractFunc, "setunion": stdlib.SetUnionFunc, "slice": stdlib.SliceFunc,
-		"sort": stdlib.SortFunc, "sum": sumFunc, "values": stdlib.ValuesFunc, "zipmap": stdlib.ZipmapFunc,
+		"alltrue": every(true), "anytrue": every(false), "index": indexFunc, "matchkeys": matchKeysFunc,
+		"transpose": transposeFunc,
+		"sort":      stdlib.SortFunc, "sum": sumFunc, "values": stdlib.ValuesFunc, "zipmap": stdlib.ZipmapFunc,
 		// types
 		"can": tryfunc.CanFunc, "try": tryfunc.TryFunc,
 		"tobool":   stdlib.MakeToFunc(cty.Bool),
@@ -62,7 +64,10 @@ func (l *loader) functions() map[string]function.Function {
 		"md5":          text(hashed(md5.New, hex.EncodeToString)), "sha1": text(hashed(sha1.New, hex.EncodeToString)),
 		"sha256": text(hashed(sha256.New, hex.EncodeToString)), "sha512": text(hashed(sha512.New, hex.EncodeToString)),
 		// dates
-		"formatdate": stdlib.FormatDateFunc, "timeadd": stdlib.TimeAddFunc,
+		"formatdate": stdlib.FormatDateFunc, "timeadd": stdlib.TimeAddFunc, "timecmp": timeCompareFunc,
+		// networks
+		"cidrhost": cidr([]string{"number"}, cidrHost), "cidrnetmask": cidr(nil, cidrNetmask),
+		"cidrsubnet": cidr([]string{"bits", "number"}, cidrSubnet),
 		// names of files
 		"basename": text(func(s string) (string, error) { return path.Base(s), nil }),
 		"dirname":  text(func(s string) (string, error) { return path.Dir(s), nil }),

@@ -154,7 +154,7 @@ func (l *loader) parse(files []string) ([]*hclsyntax.Body, error) {
 			defer func() { <-slots }()
 			r := &results[i]
 			if r.src, r.err = readSource("scroll", name); r.err == nil {
-				r.file, r.diags = hclsyntax.ParseConfig(r.src, name, hcl.InitialPos)
+				r.file, r.diags = parseFile(r.src, name)
 			}
 		}()
 	}

@@ -169,7 +169,7 @@ func (l *loader) hostPolicy() (Policy, error) {
 	if err != nil {
 		return Policy{}, err
 	}
-	file, diags := hclsyntax.ParseConfig(src, l.o.HostPolicy, hcl.InitialPos)
+	file, diags := parseFile(src, l.o.HostPolicy)
 	l.s.Files[l.o.HostPolicy] = file
 	l.diags = append(l.diags, diags...)
 	body, ok := file.Body.(*hclsyntax.Body)

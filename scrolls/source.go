@@ -28,6 +28,26 @@ func readSource(what, name string) ([]byte, error) {
 	return src, nil
 }
 
+// parseFile parses a file of HCL, and refuses numbers that would take all memory to
+// spell out.
+func parseFile(src []byte, name string) (*hcl.File, hcl.Diagnostics) {
+	file, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
+	body, ok := file.Body.(*hclsyntax.Body)
+	if !ok || diags.HasErrors() {
+		return file, diags
+	}
+	return file, append(diags, hclsyntax.VisitAll(body, func(node hclsyntax.Node) hcl.Diagnostics {
+		literal, ok := node.(*hclsyntax.LiteralValueExpr)
+		if !ok || spellable(literal.Val) {
+			return nil
+		}
+		return hcl.Diagnostics{{
+			Severity: hcl.DiagError, Summary: "Number is beyond measure",
+			Detail: "A number has at most about 300 digits.", Subject: literal.SrcRange.Ptr(),
+		}}
+	})...)
+}
+
 // maxNesting guards the parser's recursion against a file made to exhaust it.
 const maxNesting = 500
 
