@@ -23,7 +23,10 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 		if len(a.set) == 0 {
 			a.at = i
 		}
-		a.set, a.via = append(a.set, g), spot.Via
+		a.set = append(a.set, g)
+		if len(spot.Via) > 0 {
+			a.via[g.Key] = spot.Via
+		}
 		m.plan.needed = append(m.plan.needed, spot.Resource)
 	}
 	for i := len(m.snap.Applied) - 1; i >= 0; i-- { // newest first
@@ -133,7 +136,9 @@ func (m *maker) thing(sort, resource string) *thing {
 
 func (x *thing) ask(leaf int) *ask {
 	if x.asks[leaf] == nil {
-		x.asks[leaf] = &ask{drop: map[scrolls.Key]*scrolls.Glyph{}, moves: map[scrolls.Key]bool{}}
+		x.asks[leaf] = &ask{
+			drop: map[scrolls.Key]*scrolls.Glyph{}, moves: map[scrolls.Key]bool{}, via: map[scrolls.Key][]string{},
+		}
 	}
 	return x.asks[leaf]
 }

@@ -44,7 +44,7 @@ type thing struct {
 type ask struct {
 	set  []*scrolls.Glyph
 	drop map[scrolls.Key]*scrolls.Glyph
-	via  []string
+	via  map[scrolls.Key][]string
 	last int64 // the newest step among the dropped, for the order of removal
 	at   int   // the first set glyph's place in the scroll
 	// movesTo names dropped keys that the same run sets elsewhere.

@@ -146,14 +146,15 @@ func (k *work) brief(n Node, g *scrolls.Glyph) string {
 	if n.Type == File && !secret(g) {
 		parts = append(parts, bytesText(n.Size))
 	}
-	return strings.Join(append(parts, k.viaText()...), ", ")
+	return strings.Join(append(parts, k.viaText(g)...), ", ")
 }
 
-func (k *work) viaText() []string {
-	if len(k.r.Via) == 0 {
+func (k *work) viaText(g *scrolls.Glyph) []string {
+	via := k.r.Via[g.Key]
+	if len(via) == 0 {
 		return nil
 	}
-	return []string{"through the link " + quote(k.r.Via[0]) + ", editing " + quote(k.r.Resource)}
+	return []string{"through the link " + quote(via[0]) + ", editing " + quote(k.r.Resource)}
 }
 
 // changeReason says what differs between what is there and what is wanted.
@@ -183,7 +184,7 @@ func (k *work) changeReason(g *scrolls.Glyph) string {
 	case to.Type == File && from.Hash != to.Hash:
 		parts = append(parts, sizes(from.Size, to.Size))
 	}
-	return strings.Join(append(parts, k.viaText()...), ", ")
+	return strings.Join(append(parts, k.viaText(g)...), ", ")
 }
 
 func change(what, from, to string) string {
@@ -208,9 +209,9 @@ func (k *work) judgeEdit(g *scrolls.Glyph) {
 	shows := k.now.Type == File && k.now.data != nil && kind.edit.holds(g, k.now.data)
 	switch {
 	case old == nil:
-		c.Reason = strings.Join(append([]string{"added"}, k.viaText()...), " ")
+		c.Reason = strings.Join(append([]string{"added"}, k.viaText(g)...), " ")
 		if k.want.Type == File && k.now.Type == Absent && k.base == nil {
-			c.Reason = strings.Join(append([]string{"added; the file is made for it, mode 0644"}, k.viaText()...), " ")
+			c.Reason = strings.Join(append([]string{"added; the file is made for it, mode 0644"}, k.viaText(g)...), " ")
 		}
 		if !put {
 			c.Effect, c.Reason = "record", "it is there already; nothing to change"

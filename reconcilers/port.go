@@ -107,8 +107,8 @@ type Request struct {
 	// Order is the order of layers, oldest first, when the whole run is over; keys
 	// that a later turn drops are in it too.
 	Order []scrolls.Key
-	// Via are links that led to the resource, for the plan to tell.
-	Via []string
+	// Via are the links that led a glyph to the resource, for the plan to tell.
+	Via map[scrolls.Key][]string
 	// Blind asks for no repair: a glyph whose content id is the same is taken for
 	// right (--no-observe).
 	Blind bool

@@ -119,7 +119,7 @@ func unified(old, next []byte) string {
 		return printable(oneSided(old, next))
 	}
 	from, to, skipped := changedLines(old, next)
-	u, err := udiff.ToUnifiedDiff("a", "b", from, udiff.Strings(from, to), diffContext)
+	u, err := udiff.ToUnifiedDiff("a", "b", from, udiff.Lines(from, to), diffContext)
 	if err != nil {
 		return "" // edits made of these very strings always fit them
 	}
