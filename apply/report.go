@@ -130,10 +130,9 @@ func (l *LeafReport) takenBack() {
 func (r *Report) outcome() string {
 	settled, failed := 0, 0
 	for _, l := range r.Leaves {
-		switch {
-		case l.Outcome == Settled:
+		if l.Outcome == Settled {
 			settled++
-		default:
+		} else {
 			failed++
 		}
 	}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"os/exec"
 	"slices"
 	"strings"
@@ -18,7 +19,8 @@ func goTool(t *testing.T, args ...string) string {
 	cmd.Dir = ".."
 	out, err := cmd.Output()
 	if err != nil {
-		if exit, ok := err.(*exec.ExitError); ok {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
 			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, exit.Stderr)
 		}
 		t.Fatalf("go %s: %v", strings.Join(args, " "), err)

@@ -38,14 +38,14 @@ func (e *DiskError) Unwrap() []error { return []error{e.Kind, e.Err} }
 
 // Hint says what a person can do about it.
 func (e *DiskError) Hint() string {
-	switch e.Kind {
-	case ErrFull:
+	switch {
+	case errors.Is(e.Kind, ErrFull):
 		return "free some space there and run golem again; an interrupted run is settled by the next"
-	case ErrReadOnly:
+	case errors.Is(e.Kind, ErrReadOnly):
 		return "make it writable, or name another journal with --state"
-	case ErrBusy:
+	case errors.Is(e.Kind, ErrBusy):
 		return "close the program that reads the journal and run golem again"
-	case ErrOpen:
+	case errors.Is(e.Kind, ErrOpen):
 		return "look at who may read and write the journal's directory"
 	}
 	return "look at the disk (dmesg), then run golem state check"

@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -249,7 +250,7 @@ func (m *model) Abort(t *rapid.T) {
 		}
 		return os.ErrClosed
 	})
-	if err != os.ErrClosed {
+	if !errors.Is(err, os.ErrClosed) {
 		t.Fatal(err)
 	}
 }
