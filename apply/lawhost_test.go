@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -46,16 +47,28 @@ func newLawHost(t tester) *lawHost {
 
 func (h *lawHost) remove() { _ = os.RemoveAll(h.dir) }
 
-// apply runs a scroll; nil glyphs are a destroy.
+// apply runs a scroll; nil is a destroy.
 func (h *lawHost) apply(scroll *scrolls.Scroll, lineage string) (*apply.Report, error) {
+	return h.applyWith(scroll, lineage, nil)
+}
+
+// applyWith is apply with a hook that every change to the host or the journal asks
+// first.
+func (h *lawHost) applyWith(scroll *scrolls.Scroll, lineage string, fault func(op, path string) error) (*apply.Report, error) {
 	host, err := reconcilers.OpenHost(h.root)
 	if err != nil {
 		return nil, err
 	}
 	defer host.Close()
-	journal, err := state.Open(filepath.Join(h.dir, "journal", "planroom.db"), state.Options{Root: h.root})
+	// A test beside this one that forks holds every lock for an instant.
+	o := state.Options{Root: h.root, LockTimeout: 10 * time.Second}
+	if fault != nil {
+		host.Fault = fault
+		o.Fault = func(op string) error { return fault("journal "+op, "") }
+	}
+	journal, err := state.Open(filepath.Join(h.dir, "journal", "planroom.db"), o)
 	if err != nil {
-		return nil, err
+		return &apply.Report{}, err
 	}
 	report, err := apply.Run(context.Background(), apply.Options{
 		Journal: journal, Host: host, HostName: "law", Scroll: scroll, Lineage: lineage, Destroy: scroll == nil,

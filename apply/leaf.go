@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sort"
 
 	"golem/plan"
 	"golem/reconcilers"
@@ -21,17 +22,17 @@ func (e *engine) enact(ctx context.Context) error {
 		}
 		e.report.leaf(leaf.Path).Outcome = Settled
 	}
-	if len(e.plan.Wave) > 0 {
-		stages = append(stages, &plan.Leaf{Path: plan.WaveLeaf, Turns: e.plan.Wave})
-	}
 	for i, leaf := range stages {
 		if ctx.Err() != nil {
 			e.skip(leaf)
 			continue
 		}
-		if err := e.leaf(ctx, leaf, i == len(stages)-1); err != nil {
+		if err := e.leaf(ctx, leaf, i == len(stages)-1 && len(e.plan.Wave) == 0); err != nil {
 			return e.fatal(err)
 		}
+	}
+	if err := e.wave(ctx); err != nil {
+		return e.fatal(err)
 	}
 	if err := e.commit(); err != nil {
 		return e.fatal(err)
@@ -40,6 +41,36 @@ func (e *engine) enact(ctx context.Context) error {
 		return ctx.Err()
 	}
 	return nil
+}
+
+// wave takes away the directories that golem made and that nothing needs any more,
+// deepest first. What belongs to a leaf that failed or was not reached stays; and what
+// is left of by-products is looked up again, since such a leaf may need them.
+func (e *engine) wave(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	var turns []*reconcilers.Turn
+	for _, t := range e.plan.Wave {
+		if !t.ByProduct() && !e.needed(t.Resource) {
+			turns = append(turns, t)
+		}
+	}
+	for _, rec := range reconcilers.Reconcilers {
+		swept, err := rec.Sweep(e.w)
+		if err != nil {
+			return err
+		}
+		for _, t := range swept {
+			t.Lineage, t.Step.Lineage = e.o.Lineage, e.o.Lineage
+		}
+		turns = append(turns, swept...)
+	}
+	if len(turns) == 0 {
+		return nil
+	}
+	sort.SliceStable(turns, func(i, j int) bool { return turns[i].Resource > turns[j].Resource })
+	return e.leaf(ctx, &plan.Leaf{Path: plan.WaveLeaf, Turns: turns}, true)
 }
 
 // acting says whether a leaf has anything to write or do in its own turn.

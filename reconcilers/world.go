@@ -37,7 +37,7 @@ func NewWorld(h *Host, blobs Blobs) *World {
 		blobs = noBlobs{}
 	}
 	return &World{
-		Host: h, Blobs: blobs, Ledger: map[string]*state.Entry{},
+		Host: h, Blobs: &turnstile{blobs: blobs}, Ledger: map[string]*state.Entry{},
 		Needed: func(string) bool { return false },
 		over:   map[string]Node{}, seen: map[string]Node{},
 		dirOK: map[string]error{}, d: h.newDirs(),
