@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -28,7 +29,7 @@ import (
 // scroll's directory; what is read is part of the scroll's digest.
 func (l *loader) fileFunctions(all map[string]function.Function) {
 	whole := func(spell func([]byte) (string, error)) function.Function {
-		return text(func(name string) (string, error) {
+		return textNamed("path", func(name string) (string, error) {
 			data, err := l.readFile(name)
 			if err != nil {
 				return "", err
@@ -170,7 +171,11 @@ func (l *loader) templateFile(all map[string]function.Function) function.Functio
 		if diags.HasErrors() {
 			return cty.NilVal, templateError(name, diags)
 		}
-		value, diags := expr.Value(&hcl.EvalContext{Variables: vars.AsValueMap(), Functions: inner})
+		given := vars.AsValueMap()
+		if given == nil {
+			given = map[string]cty.Value{} // none, but allowed
+		}
+		value, diags := expr.Value(&hcl.EvalContext{Variables: given, Functions: inner})
 		if diags.HasErrors() {
 			return cty.NilVal, templateError(name, diags)
 		}
@@ -197,5 +202,5 @@ func templateError(name string, diags hcl.Diagnostics) error {
 	if d.Subject != nil {
 		line = d.Subject.Start.Line
 	}
-	return function.NewArgErrorf(0, "%s:%d: %s; %s", name, line, d.Summary, d.Detail)
+	return function.NewArgErrorf(0, "%s:%d: %s; %s", name, line, d.Summary, strings.TrimSuffix(d.Detail, "."))
 }

@@ -79,9 +79,12 @@ func (l *loader) functions() map[string]function.Function {
 }
 
 // text makes a function of one string.
-func text(fn func(string) (string, error)) function.Function {
+func text(fn func(string) (string, error)) function.Function { return textNamed("text", fn) }
+
+// textNamed makes a function of one string, which messages call by a name.
+func textNamed(name string, fn func(string) (string, error)) function.Function {
 	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "text", Type: cty.String}},
+		Params: []function.Parameter{{Name: name, Type: cty.String}},
 		Type:   function.StaticReturnType(cty.String),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			out, err := fn(args[0].AsString())

@@ -77,10 +77,10 @@ func (l *loader) attribute(g *Glyph, kind *kindInfo, attr *hclsyntax.Attribute, 
 		delete(g.Where, attr.Name)
 		return
 	}
-	typed, why := convertTo(value, spec)
+	typed, why := convertTo(value, spec, secret)
 	if why != "" {
 		l.fail("Wrong type of value", fmt.Sprintf("The argument %q of a %s is %s; %s.%s", attr.Name, kind.Name,
-			spec.Type.FriendlyName(), why, spaced(spec.Hint)), attr.Expr.Range())
+			article(spec.Type), why, spaced(spec.Hint)), attr.Expr.Range())
 		return
 	}
 	if secret {
@@ -114,22 +114,51 @@ func (l *loader) unknownAttribute(kind *kindInfo, attr *hclsyntax.Attribute) {
 }
 
 // convertTo converts a value to what the attribute holds, or says why it cannot.
-func convertTo(value cty.Value, spec *Attr) (cty.Value, string) {
-	given := "a " + value.Type().FriendlyName() + " is given"
+func convertTo(value cty.Value, spec *Attr, secret bool) (cty.Value, string) {
+	given := article(value.Type()) + " is given"
 	if spec.Exact && !value.Type().Equals(spec.Type) {
 		return value, given
 	}
 	typed, err := convert.Convert(value, spec.Type)
-	if err != nil {
+	var inside cty.PathError
+	switch {
+	case errors.As(err, &inside) && len(inside.Path) > 0 && !secret: // a path has keys in it
+		return value, fmt.Sprintf("in it, at %s, %s", steps(inside.Path), inside.Error())
+	case err != nil:
 		return value, given
-	}
-	if !typed.IsWhollyKnown() {
+	case !typed.IsWhollyKnown():
 		return value, "its value is not known"
-	}
-	if !spellable(typed) {
+	case !spellable(typed):
 		return value, "a number beyond measure is given"
 	}
 	return typed, ""
+}
+
+// article is a type's name with its article.
+func article(t cty.Type) string {
+	name := t.FriendlyName()
+	if strings.HasPrefix(name, "object") || strings.HasPrefix(name, "any") {
+		return "an " + name
+	}
+	return "a " + name
+}
+
+// steps spells a path inside a value as HCL would.
+func steps(path cty.Path) string {
+	var b strings.Builder
+	for _, step := range path {
+		switch step := step.(type) {
+		case cty.GetAttrStep:
+			b.WriteString("." + step.Name)
+		case cty.IndexStep:
+			if step.Key.Type() == cty.String {
+				fmt.Fprintf(&b, "[%q]", step.Key.AsString())
+			} else if step.Key.Type() == cty.Number {
+				fmt.Fprintf(&b, "[%s]", step.Key.AsBigFloat().Text('f', 0))
+			}
+		}
+	}
+	return b.String()
 }
 
 // maxExponent bounds numbers, as powers of two: what is larger or finer is no number

@@ -236,7 +236,7 @@ func (l *loader) name(root *hclsyntax.Body) (written bool) {
 		bare, _, twice := strings.Cut(key, "\x00")
 		switch {
 		case twice:
-			l.fail("Attribute written twice", fmt.Sprintf("%q is written in another file of this scroll too. Keep one.", bare), attr.NameRange)
+			l.clash(attr.NameRange, root.Attributes[bare].NameRange, "Argument written twice", fmt.Sprintf("%q is written in another file of this scroll too. Keep one.", bare))
 		case bare == "name":
 			written = true
 			l.writtenName(attr)
@@ -247,7 +247,7 @@ func (l *loader) name(root *hclsyntax.Body) (written bool) {
 	if l.o.Name != "" {
 		l.s.Name = l.o.Name
 		if !validName.MatchString(l.o.Name) {
-			l.fail("Name is not valid", fmt.Sprintf("%q, from --name, is not a name. %s", l.o.Name, nameRule), root.SrcRange)
+			l.fail("Name is not valid", fmt.Sprintf("%q, from --name, is not a name. %s", l.o.Name, nameRule), top(root))
 		}
 		return written
 	}
@@ -257,7 +257,7 @@ func (l *loader) name(root *hclsyntax.Body) (written bool) {
 	l.s.Defaulted = true
 	l.s.Name = strings.TrimSuffix(filepath.Base(l.s.Source), ".hcl")
 	if !validName.MatchString(l.s.Name) {
-		l.fail("Name is missing", fmt.Sprintf("%q, after which the scroll would be named, is not a name. Write name = \"…\" at the top. %s", l.s.Name, nameRule), root.SrcRange)
+		l.fail("Name is missing", fmt.Sprintf("%q, after which the scroll would be named, is not a name. Write name = \"…\" at the top. %s", l.s.Name, nameRule), top(root))
 	}
 	return false
 }
@@ -302,7 +302,12 @@ func (l *loader) checkEmpty(root *hclsyntax.Body, named bool) {
 	}
 	l.fail("Scroll declares nothing",
 		"There is no glyph in it. An empty scroll would take everything back, so it has to be meant: write name = \"…\" to declare an empty scroll, or run golem destroy.",
-		hcl.Range{Filename: root.SrcRange.Filename, Start: hcl.InitialPos, End: hcl.InitialPos})
+		top(root))
+}
+
+// top is the place of what is wrong with a scroll as a whole.
+func top(root *hclsyntax.Body) hcl.Range {
+	return hcl.Range{Filename: root.SrcRange.Filename, Start: hcl.InitialPos, End: hcl.InitialPos}
 }
 
 // fail notes a mistake.

@@ -25,9 +25,7 @@ func (l *loader) locals(root *hclsyntax.Body) {
 		}
 		for _, name := range sortedAttrs(block.Body) {
 			if other := attrs[name]; other != nil {
-				at, also := block.Body.Attributes[name].NameRange, other.NameRange
-				p := PlacedProblem{At: at, Also: &also, Problem: Problem{Summary: "Duplicate local", Detail: fmt.Sprintf("%q is written already.", name)}}
-				l.diags = append(l.diags, p.diagnostics()...)
+				l.clash(block.Body.Attributes[name].NameRange, other.NameRange, "Duplicate local", fmt.Sprintf("%q is written already.", name))
 				continue
 			}
 			attrs[name] = block.Body.Attributes[name]

@@ -83,9 +83,7 @@ func (l *loader) policyOf(body *hclsyntax.Body, inherited Policy) Policy {
 			continue
 		}
 		if first != nil {
-			at, also := block.DefRange(), first.DefRange()
-			p := PlacedProblem{At: at, Also: &also, Problem: Problem{Summary: "Duplicate policy", Detail: "A scroll has one policy block. Put the knobs into one."}}
-			l.diags = append(l.diags, p.diagnostics()...)
+			l.clash(block.DefRange(), first.DefRange(), "Duplicate policy", "A scroll has one policy block. Put the knobs into one.")
 			continue
 		}
 		first = block

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -31,6 +32,12 @@ func readSource(what, name string) ([]byte, error) {
 // parseFile parses a file of HCL, and refuses numbers that would take all memory to
 // spell out.
 func parseFile(src []byte, name string) (*hcl.File, hcl.Diagnostics) {
+	if at, ok := notUTF8(src, name); ok {
+		return &hcl.File{Bytes: src}, hcl.Diagnostics{{
+			Severity: hcl.DiagError, Summary: "Text is not UTF-8",
+			Detail: "A scroll is UTF-8 text. Save it so; bytes of any other kind are written as content_base64, or stand in a file of their own.", Subject: &at,
+		}}
+	}
 	file, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
 	body, ok := file.Body.(*hclsyntax.Body)
 	if !ok || diags.HasErrors() {
@@ -46,6 +53,25 @@ func parseFile(src []byte, name string) (*hcl.File, hcl.Diagnostics) {
 			Detail: "A number has at most about 300 digits.", Subject: literal.SrcRange.Ptr(),
 		}}
 	})...)
+}
+
+// notUTF8 finds the first byte that is no part of UTF-8 text.
+func notUTF8(src []byte, name string) (at hcl.Range, found bool) {
+	if utf8.Valid(src) {
+		return hcl.Range{}, false
+	}
+	line, start := 1, 0
+	for i := 0; i < len(src); {
+		r, size := utf8.DecodeRune(src[i:])
+		if r == utf8.RuneError && size == 1 {
+			pos := hcl.Pos{Line: line, Column: i - start + 1, Byte: i}
+			return hcl.Range{Filename: name, Start: pos, End: pos}, true
+		}
+		if i += size; r == '\n' {
+			line, start = line+1, i
+		}
+	}
+	return hcl.Range{}, false
 }
 
 // maxNesting guards the parser's recursion against a file made to exhaust it.

@@ -2,6 +2,7 @@ package scrolls
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -39,7 +40,7 @@ func (l *loader) body(body *hclsyntax.Body, path string, policy Policy) {
 		case l.kinds[block.Type] != nil:
 			glyphs = append(glyphs, block)
 		default:
-			l.fail("Unsupported block type", fmt.Sprintf("There is no kind of glyph called %q.%s", block.Type, didYouMean(block.Type, l.blockTypes())), block.DefRange())
+			l.fail("Unsupported block type", fmt.Sprintf("There is no kind of glyph called %q.%s", block.Type, l.meantKind(block.Type)), block.DefRange())
 		}
 	}
 	if len(glyphs) > 0 && len(scrolls) > 0 {
@@ -55,21 +56,17 @@ func (l *loader) body(body *hclsyntax.Body, path string, policy Policy) {
 
 // mixed refuses a scroll that holds both glyphs and scrolls, and shows one of each.
 func (l *loader) mixed(glyph, scroll *hclsyntax.Block) {
-	at, also := scroll.DefRange(), glyph.DefRange()
-	p := PlacedProblem{At: at, Also: &also, Problem: Problem{
-		Summary: "Glyphs and scrolls mixed",
-		Detail:  "A scroll holds either glyphs or further scrolls, never both. Put the glyphs into a scroll block of their own.",
-	}}
-	l.diags = append(l.diags, p.diagnostics()...)
+	l.clash(scroll.DefRange(), glyph.DefRange(), "Glyphs and scrolls mixed",
+		"A scroll holds either glyphs or further scrolls, never both. Put the glyphs into a scroll block of their own.")
 }
 
-func (l *loader) blockTypes() []string {
-	names := []string{"scroll", "policy", "variable", "locals"}
-	for name := range l.kinds {
-		names = append(names, name)
+// meantKind offers the likeliest block, or says what kinds there are.
+func (l *loader) meantKind(given string) string {
+	kinds := slices.Sorted(maps.Keys(l.kinds))
+	if meant := didYouMean(given, append(kinds, "scroll", "policy", "variable", "locals")); meant != "" {
+		return meant
 	}
-	slices.Sort(names)
-	return names
+	return fmt.Sprintf(" The kinds are %s.", strings.Join(kinds, ", "))
 }
 
 // scrolls reads the scrolls in a scroll.
@@ -89,9 +86,8 @@ func (l *loader) scrolls(blocks []*hclsyntax.Block, path string, policy Policy) 
 			continue
 		}
 		if other := first[label]; other != nil {
-			at, also := block.DefRange(), other.DefRange()
-			p := PlacedProblem{At: at, Also: &also, Problem: Problem{Summary: "Duplicate scroll", Detail: fmt.Sprintf("There is a scroll %q here already. Give one of them another label.", label)}}
-			l.diags = append(l.diags, p.diagnostics()...)
+			l.clash(block.DefRange(), other.DefRange(), "Duplicate scroll",
+				fmt.Sprintf("There is a scroll %q here already. Give one of them another label.", label))
 			continue
 		}
 		first[label] = block
@@ -160,7 +156,7 @@ func (l *loader) checkKeys() {
 				other.Secret = union(other.Secret, g.Secret) // what one hides, the other must not show
 				return true
 			}
-			l.clash(g, other, "Duplicate glyph", duplicateDetail(g, other, same))
+			l.clash(g.At, other.At, "Duplicate glyph", duplicateDetail(g, other, same))
 			return false
 		})
 	}
@@ -187,16 +183,16 @@ func (l *loader) checkBase(g *Glyph, bases map[string]*Glyph) {
 		return
 	}
 	if other := bases[path]; other != nil {
-		l.clash(g, other, "Two glyphs for one path",
+		l.clash(g.At, other.At, "Two glyphs for one path",
 			fmt.Sprintf("A %s and a %s both say what %q is. Remove one of the two.", other.Kind, g.Kind, path))
 		return
 	}
 	bases[path] = g
 }
 
-func (l *loader) clash(g, other *Glyph, summary, detail string) {
-	also := other.At
-	p := PlacedProblem{At: g.At, Also: &also, Problem: Problem{Summary: summary, Detail: detail}}
+// clash notes two places that cannot stand together.
+func (l *loader) clash(at, also Place, summary, detail string) {
+	p := PlacedProblem{At: at, Also: &also, Problem: Problem{Summary: summary, Detail: detail}}
 	l.diags = append(l.diags, p.diagnostics()...)
 }
 

@@ -25,6 +25,7 @@ type variable struct {
 	block      *hclsyntax.Block
 	typ        cty.Type
 	literal    bool // a value from the command line or the environment is plain text
+	broken     bool // its block has a mistake
 	defaults   *typeexpr.Defaults
 	secret     bool
 	nonNull    bool
@@ -52,9 +53,7 @@ func (l *loader) variables(root *hclsyntax.Body, autoFiles []string) error {
 			continue
 		}
 		if other := known[v.name]; other != nil {
-			at, also := block.DefRange(), other.block.DefRange()
-			p := PlacedProblem{At: at, Also: &also, Problem: Problem{Summary: "Duplicate variable", Detail: fmt.Sprintf("The variable %q is declared already.", v.name)}}
-			l.diags = append(l.diags, p.diagnostics()...)
+			l.clash(block.DefRange(), other.block.DefRange(), "Duplicate variable", fmt.Sprintf("The variable %q is declared already.", v.name))
 			continue
 		}
 		known[v.name] = v
@@ -97,6 +96,7 @@ func (l *loader) declare(block *hclsyntax.Block) *variable {
 		return nil
 	}
 	v := &variable{name: name, block: block, typ: cty.DynamicPseudoType, literal: true}
+	before := len(l.diags)
 	for _, arg := range sortedAttrs(block.Body) {
 		attr := block.Body.Attributes[arg]
 		switch arg {
@@ -129,12 +129,16 @@ func (l *loader) declare(block *hclsyntax.Block) *variable {
 		}
 		v.conditions = append(v.conditions, inner)
 	}
+	v.broken = l.diags[before:].HasErrors()
 	return v
 }
 
 // valueOf is a variable's value, converted to its type; an unknown one after a
 // mistake, so that nothing else is blamed for it.
 func (l *loader) valueOf(v *variable, g *given) cty.Value {
+	if v.broken {
+		return cty.UnknownVal(v.typ)
+	}
 	value, place, ok := l.found(v, g)
 	if !ok {
 		return cty.UnknownVal(v.typ)
@@ -151,7 +155,7 @@ func (l *loader) valueOf(v *variable, g *given) cty.Value {
 		if v.secret {
 			why = "its sensitive value is not of that type"
 		}
-		l.fail("Wrong type of value", fmt.Sprintf("The variable %q is %s: %s.", v.name, v.typ.FriendlyName(), why), place)
+		l.fail("Wrong type of value", fmt.Sprintf("The variable %q is %s: %s.", v.name, article(v.typ), why), place)
 		return cty.UnknownVal(v.typ)
 	}
 	if typed.IsNull() && v.nonNull {
@@ -214,7 +218,7 @@ func (l *loader) spelled(v *variable, g *given) (cty.Value, bool) {
 	if v.secret {
 		shown = "its sensitive value"
 	}
-	l.fail("Variable cannot be read", fmt.Sprintf("The variable %q is %s; %s, from %s, is not a constant expression. %s", v.name, v.typ.FriendlyName(), shown, g.from, spelling), v.block.DefRange())
+	l.fail("Variable cannot be read", fmt.Sprintf("The variable %q is %s; %s, from %s, is not a constant expression. %s", v.name, article(v.typ), shown, g.from, spelling), v.block.DefRange())
 	return cty.NilVal, false
 }
 

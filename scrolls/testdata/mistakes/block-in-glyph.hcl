@@ -1,0 +1,5 @@
+file "/a" {
+  content = "x"
+  line {
+  }
+}

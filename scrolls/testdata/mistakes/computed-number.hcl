@@ -1,0 +1,3 @@
+job "a" {
+  weight = pow(10, 400)
+}

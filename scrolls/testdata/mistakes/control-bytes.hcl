@@ -1,0 +1,4 @@
+file "/a" {
+  content = "x"
+  moed = "x[31m"
+}

@@ -1,0 +1,11 @@
+scroll "one" {
+  file "/a" {
+    content = "x"
+  }
+}
+
+scroll "two" {
+  file "/a" {
+    content = "x"
+  }
+}

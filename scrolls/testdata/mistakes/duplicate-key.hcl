@@ -1,0 +1,8 @@
+file "/a" {
+  content = "x"
+}
+
+file "again" {
+  path    = "/a"
+  content = "y"
+}

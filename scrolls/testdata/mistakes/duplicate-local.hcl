@@ -1,0 +1,11 @@
+locals {
+  a = 1
+}
+
+locals {
+  a = 2
+}
+
+file "/a" {
+  content = "x"
+}

@@ -1,0 +1,11 @@
+scroll "a" {
+  file "/a" {
+    content = "x"
+  }
+}
+
+scroll "a" {
+  file "/b" {
+    content = "x"
+  }
+}

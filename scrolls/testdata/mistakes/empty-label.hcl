@@ -1,0 +1,3 @@
+file "" {
+  content = "x"
+}

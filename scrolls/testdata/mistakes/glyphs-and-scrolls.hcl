@@ -1,0 +1,9 @@
+file "/a" {
+  content = "x"
+}
+
+scroll "b" {
+  file "/b" {
+    content = "x"
+  }
+}

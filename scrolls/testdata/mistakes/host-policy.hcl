@@ -1,0 +1,4 @@
+# with policy:golem.policy
+file "/a" {
+  content = "x"
+}

@@ -1,0 +1,7 @@
+locals {
+  a = 1
+}
+
+file "/a" {
+  content = "café"
+}

@@ -1,0 +1,8 @@
+locals "x" {
+  a {
+  }
+}
+
+file "/a" {
+  content = "x"
+}

@@ -1,0 +1,8 @@
+locals {
+  a = keys(local)
+  b = 1
+}
+
+file "/a" {
+  content = "x"
+}

@@ -1,0 +1,3 @@
+line "x" {
+  path = "/etc/hosts"
+}

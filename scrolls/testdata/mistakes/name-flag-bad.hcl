@@ -1,0 +1,4 @@
+# with name:a/b
+file "/a" {
+  content = "x"
+}

@@ -1,0 +1,3 @@
+file "/café" {
+  content = "x"
+}

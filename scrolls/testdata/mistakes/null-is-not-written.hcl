@@ -1,0 +1,4 @@
+line "x" {
+  path = "/etc/hosts"
+  line = null
+}

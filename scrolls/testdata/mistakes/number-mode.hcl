@@ -1,0 +1,4 @@
+file "/a" {
+  content = "x"
+  mode    = 0644
+}

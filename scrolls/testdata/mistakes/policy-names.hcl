@@ -1,0 +1,12 @@
+policy {
+  on_exaust = "keep"
+  retries {
+  }
+  retry {
+    max_atempts = 3
+  }
+}
+
+file "/a" {
+  content = "x"
+}

@@ -1,0 +1,9 @@
+policy {
+}
+
+policy {
+}
+
+file "/a" {
+  content = "x"
+}

@@ -1,0 +1,7 @@
+policy {
+  on_exhaust = keep
+}
+
+file "/a" {
+  content = "x"
+}

@@ -1,0 +1,8 @@
+locals {
+  mode = "644"
+}
+
+file "/a" {
+  content = "x"
+  mode    = local.mode
+}

@@ -1,0 +1,3 @@
+file "etc/motd" {
+  content = "x"
+}

@@ -1,0 +1,9 @@
+# with var:dir=
+variable "dir" {
+  type = string
+}
+
+file "a" {
+  path    = "${var.dir}a"
+  content = "x"
+}

@@ -1,0 +1,17 @@
+check "http" {
+}
+
+data "x" {
+}
+
+moved {
+}
+
+output "x" {
+}
+
+hook "x" {
+}
+
+report "x" {
+}

@@ -1,0 +1,4 @@
+scroll "a" {
+  source   = "./m"
+  for_each = []
+}

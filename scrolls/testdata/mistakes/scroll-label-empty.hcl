@@ -1,0 +1,5 @@
+scroll "" {
+  file "/a" {
+    content = "x"
+  }
+}

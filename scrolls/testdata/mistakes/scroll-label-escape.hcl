@@ -1,0 +1,5 @@
+scroll "a\u001b[31m" {
+  file "/a" {
+    content = "x"
+  }
+}

@@ -1,0 +1,5 @@
+scroll "a/b" {
+  file "/a" {
+    content = "x"
+  }
+}

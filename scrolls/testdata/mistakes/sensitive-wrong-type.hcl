@@ -1,0 +1,8 @@
+# with var:pw=hunter2
+variable "pw" {
+  sensitive = true
+}
+
+job "a" {
+  weight = var.pw
+}

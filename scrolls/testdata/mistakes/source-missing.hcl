@@ -1,0 +1,3 @@
+file "/a" {
+  source = "no-such-file"
+}

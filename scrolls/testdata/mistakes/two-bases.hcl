@@ -1,0 +1,10 @@
+scroll "one" {
+  file "/a" {
+    content = "x"
+  }
+}
+
+scroll "two" {
+  directory "/a" {
+  }
+}

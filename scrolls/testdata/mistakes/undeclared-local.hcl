@@ -1,0 +1,8 @@
+locals {
+  banner = "x"
+  other  = local.baner
+}
+
+file "/a" {
+  content = local.banner
+}

@@ -1,0 +1,8 @@
+# with var-file:typo.vars
+variable "port" {
+  default = 80
+}
+
+file "/a" {
+  content = "x"
+}

@@ -1,0 +1,7 @@
+variable "sites" {
+  default = []
+}
+
+job "a" {
+  command = var.sits
+}

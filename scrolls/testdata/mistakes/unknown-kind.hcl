@@ -1,0 +1,3 @@
+fiel "/a" {
+  content = "x"
+}

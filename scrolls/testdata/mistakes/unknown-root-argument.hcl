@@ -1,0 +1,5 @@
+nmae = "web"
+
+file "/a" {
+  content = "x"
+}

@@ -1,0 +1,6 @@
+scroll "a" {
+  name = "b"
+  file "/a" {
+    content = "x"
+  }
+}

@@ -1,0 +1,3 @@
+job "a" {
+  name = backup
+}

@@ -1,0 +1,4 @@
+# with var-file:no-such.vars
+file "/a" {
+  content = "x"
+}

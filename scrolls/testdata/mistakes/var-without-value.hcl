@@ -1,0 +1,8 @@
+# with var:port
+variable "port" {
+  default = 80
+}
+
+file "/a" {
+  content = "x"
+}

@@ -1,0 +1,9 @@
+variable "size" {
+  defualt = 5
+  valid {
+  }
+}
+
+file "/a" {
+  content = "x"
+}

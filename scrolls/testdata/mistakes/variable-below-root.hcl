@@ -1,0 +1,6 @@
+scroll "a" {
+  variable "x" {
+  }
+  locals {
+  }
+}

@@ -1,0 +1,7 @@
+variable "a" {
+  default = host.hostname
+}
+
+file "/a" {
+  content = "x"
+}

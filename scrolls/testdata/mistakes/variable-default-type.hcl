@@ -1,0 +1,8 @@
+variable "size" {
+  type    = number
+  default = "big"
+}
+
+file "/a" {
+  content = "x"
+}

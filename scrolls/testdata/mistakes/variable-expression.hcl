@@ -1,0 +1,8 @@
+# with var:xs=[a,b]
+variable "xs" {
+  type = list(string)
+}
+
+file "/a" {
+  content = "x"
+}

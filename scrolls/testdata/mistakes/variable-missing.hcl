@@ -1,0 +1,7 @@
+variable "size" {
+  type = number
+}
+
+file "/a" {
+  content = "x"
+}

@@ -1,0 +1,6 @@
+variable "a b" {
+}
+
+file "/a" {
+  content = "x"
+}

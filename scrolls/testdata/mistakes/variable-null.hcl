@@ -1,0 +1,9 @@
+# with var-file:null.vars
+variable "size" {
+  type     = number
+  nullable = false
+}
+
+file "/a" {
+  content = "x"
+}

@@ -1,0 +1,7 @@
+variable "size" {
+  type = text
+}
+
+file "/a" {
+  content = "x"
+}

@@ -1,0 +1,8 @@
+# with var:size=big
+variable "size" {
+  type = number
+}
+
+file "/a" {
+  content = "x"
+}

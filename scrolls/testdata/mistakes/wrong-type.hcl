@@ -1,0 +1,5 @@
+job "a" {
+  command = "ls -l"
+  weight  = "heavy"
+  quiet   = [1]
+}
