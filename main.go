@@ -98,11 +98,13 @@ func exitOf(err error) int {
 // one line, and a hint where the user can act.
 func (a *app) print(err error) {
 	var joined interface{ Unwrap() []error }
-	if errors.As(err, &joined) && !isDisk(err) {
-		for _, one := range joined.Unwrap() {
-			a.print(one)
+	if errors.As(err, &joined) {
+		if _, disk := joined.(*state.DiskError); !disk {
+			for _, one := range joined.Unwrap() {
+				a.print(one)
+			}
+			return
 		}
-		return
 	}
 	var diags *scrolls.Diagnostics
 	if errors.As(err, &diags) {
@@ -119,11 +121,6 @@ func (a *app) print(err error) {
 	if errors.As(err, &hinted) {
 		fmt.Fprintf(a.err, "hint: %s\n", plan.Printable(hinted.Hint()))
 	}
-}
-
-func isDisk(err error) bool {
-	var disk *state.DiskError
-	return errors.As(err, &disk)
 }
 
 // command is the command table.

@@ -28,7 +28,9 @@ type Report struct {
 	Kept      []state.Kept  `json:"-"`
 
 	Plan *plan.Plan `json:"-"`
-	at   map[string]*LeafReport
+
+	at       map[string]*LeafReport
+	recorded bool // the run is a revision
 }
 
 // A LeafReport is how one leaf ended.
@@ -71,7 +73,7 @@ type Event struct {
 // begin takes the plan into the report.
 func (r *Report) begin(p *plan.Plan) {
 	r.Type, r.Plan, r.Document = "report", p, p.Document()
-	r.Outcome = Settled
+	r.Outcome = "partial" // until it is on disk that it is not
 	r.Leaves = []*LeafReport{}
 	r.at = map[string]*LeafReport{}
 	for _, leaf := range p.Leaves {
@@ -81,6 +83,7 @@ func (r *Report) begin(p *plan.Plan) {
 		}
 	}
 	if p.Empty() {
+		r.Outcome, r.recorded = Settled, true
 		for _, l := range r.Leaves {
 			l.Outcome = Settled
 		}
@@ -154,7 +157,7 @@ func (r *Report) outcomes() []state.LeafOutcome {
 }
 
 func (r *Report) finish(revision int) {
-	r.Revision, r.Outcome = revision, r.outcome()
+	r.Revision, r.Outcome, r.recorded = revision, r.outcome(), true
 }
 
 // Partial says that a leaf did not settle.

@@ -56,6 +56,9 @@ func (l *LeafReport) text(out *plan.Printer, b *strings.Builder) {
 
 // verdict is the report's last line.
 func (r *Report) verdict(out *plan.Printer) string {
+	if !r.recorded {
+		return out.Bad("Not recorded") + " to its end. The next run settles what this one left."
+	}
 	counts := map[state.Op]int{}
 	for _, l := range r.Leaves {
 		for _, g := range l.Glyphs {
