@@ -31,7 +31,7 @@ func CID(k Kind, g *Glyph) ContentID {
 	if err := enc.Encode(canonical(map[string]any(attrs))); err != nil {
 		panic(fmt.Sprintf("encode %s: %v", g.Key, err)) // Attrs hold only what JSON has
 	}
-	sum := sha256.Sum256(buf.Bytes())
+	sum := sha256.Sum256(bytes.TrimSuffix(buf.Bytes(), []byte("\n")))
 	return ContentID(hex.EncodeToString(sum[:]))
 }
 

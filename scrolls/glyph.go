@@ -120,10 +120,9 @@ func convertTo(value cty.Value, spec *Attr, secret bool) (cty.Value, string) {
 		return value, given
 	}
 	typed, err := convert.Convert(value, spec.Type)
-	var inside cty.PathError
 	switch {
-	case errors.As(err, &inside) && len(inside.Path) > 0 && !secret: // a path has keys in it
-		return value, fmt.Sprintf("in it, at %s, %s", steps(inside.Path), inside.Error())
+	case err != nil && !secret && !value.Type().IsPrimitiveType() && !spec.Type.IsPrimitiveType(): // what is wrong is inside
+		return value, fmt.Sprintf("%s: %s", given, err)
 	case err != nil:
 		return value, given
 	case !typed.IsWhollyKnown():
@@ -141,24 +140,6 @@ func article(t cty.Type) string {
 		return "an " + name
 	}
 	return "a " + name
-}
-
-// steps spells a path inside a value as HCL would.
-func steps(path cty.Path) string {
-	var b strings.Builder
-	for _, step := range path {
-		switch step := step.(type) {
-		case cty.GetAttrStep:
-			b.WriteString("." + step.Name)
-		case cty.IndexStep:
-			if step.Key.Type() == cty.String {
-				fmt.Fprintf(&b, "[%q]", step.Key.AsString())
-			} else if step.Key.Type() == cty.Number {
-				fmt.Fprintf(&b, "[%s]", step.Key.AsBigFloat().Text('f', 0))
-			}
-		}
-	}
-	return b.String()
 }
 
 // maxExponent bounds numbers, as powers of two: what is larger or finer is no number
