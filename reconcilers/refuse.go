@@ -61,7 +61,7 @@ func (k *work) refuse() error {
 
 // refuseForeign refuses a new base where another lineage holds a layer.
 func (k *work) refuseForeign(p string) error {
-	if k.s.before == nil || k.base.Lineage != k.r.Lineage || k.s.base != nil && k.s.base.Lineage == k.r.Lineage {
+	if k.s.before == nil || k.base.Lineage != k.r.Lineage || k.s.base != nil && k.s.base.Key == k.base.Key {
 		return nil
 	}
 	for _, layer := range k.s.before.Layers {

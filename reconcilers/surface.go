@@ -52,7 +52,7 @@ func (surfaces) Turn(w *World, r Request) (*Turn, error) {
 	}
 	k := &work{w: w, r: r, s: s, t: &Turn{Request: r}, diffs: map[scrolls.Key]string{}}
 	k.base, k.edits = s.stack(r)
-	k.same = s.sameStack(k.base, k.edits)
+	k.same = len(r.Drop) == 0 && s.sameStack(k.base, k.edits)
 	if r.Blind && k.same {
 		k.noops(r.Set)
 		return k.t, nil
