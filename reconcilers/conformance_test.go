@@ -1,0 +1,301 @@
+package reconcilers
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
+
+	"golem/scrolls"
+	"golem/state"
+)
+
+// samples draw one glyph of each kind, on the path that the suite's host is about. A
+// kind without a sample fails the suite.
+var samples = map[string]func(t *rapid.T) scrolls.Attrs{
+	"file": func(t *rapid.T) scrolls.Attrs {
+		return withMode0(t, scrolls.Attrs{"path": "/d/it", "content": rapid.SampledFrom([]string{"", "new\n", "no end"}).Draw(t, "content")})
+	},
+	"directory": func(t *rapid.T) scrolls.Attrs { return withMode0(t, scrolls.Attrs{"path": "/d/dir"}) },
+	"link":      func(*rapid.T) scrolls.Attrs { return scrolls.Attrs{"path": "/d/it", "target": "elsewhere"} },
+	"line": func(t *rapid.T) scrolls.Attrs {
+		return scrolls.Attrs{"path": "/d/it", "line": rapid.SampledFrom([]string{"new", "found", "x y"}).Draw(t, "line")}
+	},
+}
+
+func withMode0(t *rapid.T, a scrolls.Attrs) scrolls.Attrs {
+	if rapid.Bool().Draw(t, "mode") {
+		a["mode"] = rapid.SampledFrom([]string{"0600", "4711", "755"}).Draw(t, "digits")
+	}
+	return a
+}
+
+// A memStore is a journal's blobs without a journal.
+type memStore map[string][]byte
+
+func (m memStore) OpenBlob(hash string) (io.ReadCloser, int64, error) {
+	data, ok := m[hash]
+	if !ok {
+		return nil, 0, fmt.Errorf("open blob %s: it was never put", hash)
+	}
+	return io.NopCloser(bytes.NewReader(data)), int64(len(data)), nil
+}
+
+func (m memStore) Put(data []byte) (string, error) {
+	n := fileNode(data)
+	m[n.Hash] = data
+	return n.Hash, nil
+}
+
+func (m memStore) PutFile(f *os.File, _ string) (string, error) {
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return "", err
+	}
+	return m.Put(data)
+}
+
+func (m memStore) Keep(_ state.Kept, open func() (*os.File, error)) error {
+	if open == nil {
+		return nil
+	}
+	f, err := open()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = m.PutFile(f, "")
+	return err
+}
+
+// A bench is a host for one draw of the suite.
+type bench struct {
+	t     *rapid.T
+	root  string
+	w     *World
+	store memStore
+	rec   Reconciler
+	g     *scrolls.Glyph
+}
+
+func newBench(t *rapid.T, kind Kind) *bench {
+	root, err := os.MkdirTemp("", "golem-suite-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, root: root, store: memStore{}, rec: Reconcilers[kind.Sort]}
+	b.draw()
+	h, err := OpenHost(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.w = NewWorld(h, b.store)
+	attrs := samples[kind.Name](t)
+	if problems := kind.Check(attrs); len(problems) > 0 {
+		t.Fatalf("%v: %v", attrs, problems)
+	}
+	b.g = &scrolls.Glyph{Kind: kind.Name, Version: kind.Version, Attrs: attrs, Key: scrolls.MakeKey(kind.Name, kind.Identity(attrs)...)}
+	return b
+}
+
+func (b *bench) close() {
+	b.w.Close()
+	_ = b.w.Host.Close()
+	_ = os.RemoveAll(b.root)
+}
+
+// draw draws what was there before: around /d/it and /d/dir, and beside them.
+func (b *bench) draw() {
+	must := func(err error) {
+		if err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	must(os.WriteFile(b.root+"/bystander", []byte("untouched"), 0o604))
+	if rapid.Bool().Draw(b.t, "no parent") {
+		return
+	}
+	must(os.Mkdir(b.root+"/d", 0o755))
+	must(os.WriteFile(b.root+"/d/beside", []byte("untouched too"), 0o640))
+	switch rapid.SampledFrom([]string{"none", "file", "link"}).Draw(b.t, "found") {
+	case "file":
+		text := rapid.SampledFrom([]string{"", "found", "found\nx y\n", "crlf\r\n", "\xff\x00raw"}).Draw(b.t, "bytes")
+		must(os.WriteFile(b.root+"/d/it", []byte(text), 0o600))
+		must(unix.Setxattr(b.root+"/d/it", "user.suite", []byte("x"), 0))
+		must(os.Chmod(b.root+"/d/it", os.FileMode(rapid.SampledFrom([]uint32{0o600, 0o644, 0o755}).Draw(b.t, "found mode"))))
+	case "link":
+		must(os.Symlink("beside", b.root+"/d/it"))
+	}
+	if rapid.Bool().Draw(b.t, "dir") {
+		must(os.Mkdir(b.root+"/d/dir", 0o710))
+	}
+}
+
+// turn works out the glyph's installation, or with a record its next one.
+func (b *bench) turn(record *state.Record, drop bool) *Turn {
+	b.w.forget()
+	spots, mistakes := b.rec.Locate(b.w, []*scrolls.Glyph{b.g}, nil)
+	if len(mistakes) > 0 {
+		b.t.Fatalf("locate: %v", mistakes)
+	}
+	r := Request{Lineage: "suite", Leaf: "leaf", Sort: b.rec.Sort(), Resource: spots[b.g].Resource, Record: record, Set: []*scrolls.Glyph{b.g}}
+	if drop {
+		r.Set, r.Drop, r.Late = nil, map[scrolls.Key]*scrolls.Glyph{b.g.Key: b.g}, true
+		r.Resource = record.Resource
+	}
+	t, err := b.rec.Turn(b.w, r)
+	if err == nil {
+		err = b.rec.Fit(b.w, t)
+	}
+	if err != nil {
+		b.t.Fatalf("turn: %v", err)
+	}
+	return t
+}
+
+func (b *bench) capture(t *Turn) {
+	if err := b.rec.Capture(b.w, b.store, []*Turn{t}); err != nil {
+		b.t.Fatalf("capture: %v", err)
+	}
+}
+
+func (b *bench) enact(t *Turn) {
+	b.capture(t)
+	if _, err := b.rec.Enact(context.Background(), b.w, b.store, []*Turn{t}); err != nil {
+		b.t.Fatalf("enact: %v", err)
+	}
+}
+
+func (b *bench) undo(t *Turn) {
+	if err := b.rec.Undo(context.Background(), b.w, b.store, t.Step); err != nil {
+		b.t.Fatalf("undo: %v", err)
+	}
+}
+
+// print is the host's fingerprint.
+func (b *bench) print() string {
+	var out strings.Builder
+	err := filepath.WalkDir(b.root, func(p string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		var st unix.Stat_t
+		if err := unix.Lstat(p, &st); err != nil {
+			return err
+		}
+		fmt.Fprintf(&out, "%s %o %d:%d", strings.TrimPrefix(p, b.root), st.Mode, st.Uid, st.Gid)
+		switch st.Mode & unix.S_IFMT {
+		case unix.S_IFREG:
+			data, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			x, err := readXattrs(linkXattrs{p})
+			fmt.Fprintf(&out, " %q %d %v", data, st.Mtim.Nano(), x)
+			if err != nil {
+				return err
+			}
+		case unix.S_IFLNK:
+			target, _ := os.Readlink(p)
+			out.WriteString(" -> " + target)
+		}
+		out.WriteByte('\n')
+		return nil
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return out.String()
+}
+
+func (b *bench) same(what, want string) {
+	if got := b.print(); got != want {
+		b.t.Fatalf("%s:\nwas %s\nis  %s", what, want, got)
+	}
+}
+
+// TestConformance holds every kind to the laws of the port.
+func TestConformance(t *testing.T) {
+	laws := []struct {
+		name string
+		hold func(b *bench)
+	}{
+		{"LookingIsSilent", func(b *bench) {
+			was := b.print()
+			b.capture(b.turn(nil, false))
+			b.same("looking changed the host", was)
+		}},
+		{"UndoAfterEnactIsIdentity", func(b *bench) {
+			was := b.print()
+			turn := b.turn(nil, false)
+			b.enact(turn)
+			b.undo(turn)
+			b.same("undo did not restore the host", was)
+		}},
+		{"EnactTwiceIsOnce", func(b *bench) {
+			turn := b.turn(nil, false)
+			b.enact(turn)
+			was := b.print()
+			again := b.turn(turn.Step.After, false)
+			if again.Step != nil {
+				b.t.Fatalf("a second turn finds something to do: %+v", again.Changes)
+			}
+			b.same("looking again changed the host", was)
+		}},
+		{"CaptureCrashUndoChangesNothing", func(b *bench) {
+			was := b.print()
+			turn := b.turn(nil, false)
+			b.capture(turn)
+			b.undo(turn)
+			b.same("undo without enact changed the host", was)
+		}},
+		{"UndoTwiceIsOnce", func(b *bench) {
+			was := b.print()
+			turn := b.turn(nil, false)
+			b.enact(turn)
+			b.undo(turn)
+			b.undo(turn)
+			b.same("a second undo changed the host", was)
+		}},
+		{"UndeclareGivesBack", func(b *bench) {
+			was := b.print()
+			turn := b.turn(nil, false)
+			b.enact(turn)
+			b.enact(b.turn(turn.Step.After, true))
+			b.w.forget()
+			swept, err := b.rec.Sweep(b.w)
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			for _, s := range swept {
+				if err := b.rec.Fit(b.w, s); err != nil {
+					b.t.Fatal(err)
+				}
+				b.enact(s)
+			}
+			b.same("undeclaring did not give the host back", was)
+		}},
+	}
+	for _, kind := range All {
+		t.Run(kind.Name, func(t *testing.T) {
+			if samples[kind.Name] == nil {
+				t.Fatalf("the kind %q has no sample here", kind.Name)
+			}
+			for _, law := range laws {
+				t.Run(law.name, rapid.MakeCheck(func(t *rapid.T) {
+					b := newBench(t, kind)
+					defer b.close()
+					law.hold(b)
+				}))
+			}
+		})
+	}
+}
