@@ -226,9 +226,37 @@ func TestEveryFunctionOnTheLanguagePageIsThere(t *testing.T) {
 			t.Errorf("docs/language.md has the function %s, which golem does not know", m[1])
 		}
 	}
+	for _, name := range functionsInTheSource(t) {
+		if !strings.Contains(list, "`"+name+"`") {
+			t.Errorf("docs/language.md does not have the function %s", name)
+		}
+	}
 	if !strings.Contains(said, `no function named "nosuchfunction"`) {
 		t.Errorf("an unknown function is not told in the words this test looks for:\n%s", said)
 	}
+}
+
+// functionsInTheSource are the names under which functions are put into the language.
+func functionsInTheSource(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../scrolls/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	named := regexp.MustCompile(`(?:all\["([a-z0-9]+)"\] = )|(?:\t| )"([a-z0-9]+)": +(?:[a-z]+\.[A-Za-z]+Func\b|[a-zA-Z0-9]+(?:Func|Text)\b|[a-zA-Z]+\()`)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		for _, m := range named.FindAllStringSubmatch(readPage(t, file), -1) {
+			names = append(names, m[1]+m[2])
+		}
+	}
+	if len(names) < 80 {
+		t.Fatalf("found only %d functions in the source: %v", len(names), names)
+	}
+	return names
 }
 
 func TestExitCodesArePrintedInTheREADME(t *testing.T) {
