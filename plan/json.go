@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"golem/reconcilers"
-	"golem/scrolls"
 	"golem/state"
 )
 
@@ -120,13 +119,4 @@ func WriteJSON(w io.Writer, v any) error {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
-}
-
-// keysOf lists keys as strings.
-func keysOf(keys []scrolls.Key) []string {
-	list := make([]string, len(keys))
-	for i, key := range keys {
-		list[i] = string(key)
-	}
-	return list
 }
