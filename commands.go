@@ -161,7 +161,7 @@ func (a *app) enact(ctx context.Context, c *cli.Command, destroy bool) error {
 	report, err := apply.Run(ctx, apply.Options{
 		Journal: journal, Host: s.host, HostName: s.host.Name(), Scroll: wanted, Lineage: lineage,
 		Blind: c.Bool("no-observe"), Destroy: destroy, Unattended: c.Bool("auto-approve"),
-		Approve: func(p *plan.Plan) (bool, error) { return a.approve(c, p, events) },
+		Approve: func(p *plan.Plan) (bool, error) { return a.approve(ctx, c, p, events) },
 		Tell:    events.tell, Run: s.whoRuns(command, scroll),
 	})
 	return a.conclude(c, events, report, errors.Join(err, journal.Close()))
@@ -220,7 +220,7 @@ func (errNoTerminal) Error() string {
 func (errNoTerminal) Hint() string { return "--auto-approve applies without asking" }
 
 // approve shows the plan and asks. Only "yes" is a yes.
-func (a *app) approve(c *cli.Command, p *plan.Plan, events *eventWriter) (bool, error) {
+func (a *app) approve(ctx context.Context, c *cli.Command, p *plan.Plan, events *eventWriter) (bool, error) {
 	if err := events.plan(p); err != nil {
 		return false, err
 	}
@@ -231,12 +231,32 @@ func (a *app) approve(c *cli.Command, p *plan.Plan, events *eventWriter) (bool, 
 		return false, errNoTerminal{}
 	}
 	fmt.Fprintf(a.out, "\nApply this? Only \"yes\" is a yes: ")
-	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
+	answer, err := readLine(ctx, a.stdin)
+	fmt.Fprintln(a.out)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, fmt.Errorf("read the answer: %w", err)
 	}
-	fmt.Fprintln(a.out)
 	return strings.TrimSpace(answer) == "yes", nil
+}
+
+// readLine reads one line, or until the context ends: a read from a terminal cannot be
+// called back, so it is left behind.
+func readLine(ctx context.Context, r io.Reader) (string, error) {
+	type result struct {
+		line string
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() {
+		line, err := bufio.NewReader(r).ReadString('\n')
+		read <- result{line, err}
+	}()
+	select {
+	case got := <-read:
+		return got.line, got.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 }
 
 // conclude prints how a run ended.

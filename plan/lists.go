@@ -11,6 +11,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
+	"golem/reconcilers"
 	"golem/scrolls"
 	"golem/state"
 )
@@ -160,7 +161,7 @@ func (d *RevisionDoc) Text(out *Printer) error {
 		if leaf.Outcome != "settled" {
 			fmt.Fprintf(b, "%s: %s\n", printable(leaf.Leaf), leaf.Outcome)
 			for _, f := range leaf.Failures {
-				fmt.Fprintf(b, "    %s\n", printable(f))
+				fmt.Fprintf(b, "    %s\n", strings.Join(wrap(printable(f), out.wrapAt(4)), "\n    "))
 			}
 		}
 	}
@@ -172,13 +173,13 @@ func (d *RevisionDoc) Text(out *Printer) error {
 		if c.Status != state.Done {
 			status = " (" + string(c.Status) + ")"
 		}
-		fmt.Fprintf(b, "  %s %s  %s%s\n", out.marks[c.Op].Render(Mark(c.Op)), printable(c.Key), printable(c.Reason), status)
+		fmt.Fprintf(b, "  %s %s\n", out.marks[c.Op].Render(Mark(c.Op)), out.beside(printable(c.Key), printable(c.Reason)+status, 4))
 	}
 	b.WriteString("\nIn force after it\n")
 	for _, leaf := range d.Declared {
 		fmt.Fprintf(b, "  %s\n", printable(leaf.Leaf))
 		for _, key := range leaf.Keys {
-			fmt.Fprintf(b, "    %s\n", printable(key))
+			fmt.Fprintf(b, "    %s\n", out.hanging(printable(key), 4, 6))
 		}
 	}
 	if len(d.Declared) == 0 {
@@ -243,7 +244,7 @@ func ShowKey(snap *state.Snapshot, key scrolls.Key) (*KeyDoc, error) {
 		Layers: []string{},
 	}
 	if rec := snap.Records[a.Sort+":"+a.Resource]; rec != nil {
-		d.Found = rec.Found
+		d.Found = reconcilers.FoundShown(rec)
 		for _, layer := range rec.Layers {
 			d.Layers = append(d.Layers, string(layer.Key))
 		}
@@ -278,10 +279,10 @@ func (d *KeyDoc) Text(out *Printer) error {
 		fmt.Fprintf(b, "  %s = %s\n", name, out.clip(printable(string(value)), len(name)+5))
 	}
 	if len(d.Found) > 0 {
-		fmt.Fprintf(b, "found before golem: %s\n", printable(string(d.Found)))
+		fmt.Fprintf(b, "found before golem: %s\n", out.hanging(printable(reconcilers.FoundText(d.Found)), 20, 2))
 	}
 	if len(d.Layers) > 1 {
-		fmt.Fprintf(b, "layers, oldest first: %s\n", printable(strings.Join(d.Layers, ", ")))
+		fmt.Fprintf(b, "layers, oldest first: %s\n", out.hanging(printable(strings.Join(d.Layers, ", ")), 22, 2))
 	}
 	return out.Printf("%s", b.String())
 }

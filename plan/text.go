@@ -185,7 +185,7 @@ func (out *Printer) change(b *strings.Builder, c Told, width int) {
 		if 4+max(width, runewidth.StringWidth(key))+2+len(op) <= wide {
 			fmt.Fprintf(b, "%s%s  %s\n", head, pad(key, width), mark.Render(op))
 		} else {
-			fmt.Fprintf(b, "%s%s\n%s%s\n", head, key, strings.Repeat(" ", indent), mark.Render(op))
+			fmt.Fprintf(b, "%s%s\n%s%s\n", head, out.hanging(key, 4, indent), strings.Repeat(" ", indent), mark.Render(op))
 		}
 		for _, line := range wrap(reason, out.wrapAt(indent)) {
 			fmt.Fprintf(b, "%s%s\n", strings.Repeat(" ", indent), line)
@@ -246,11 +246,11 @@ func (out *Printer) byProducts(b *strings.Builder, p *Plan) {
 		if t.Step == nil || !t.ByProduct() || !t.Acts {
 			continue
 		}
+		op, why := state.Replace, "its owner follows the directory it lies in"
 		if t.Removes() {
-			lines = append(lines, fmt.Sprintf("  %s %s  removed: nothing needs it any more", out.marks[state.Remove].Render("-"), printable(t.Resource)))
-		} else {
-			lines = append(lines, fmt.Sprintf("  %s %s  its owner follows the directory it lies in", out.marks[state.Replace].Render("~"), printable(t.Resource)))
+			op, why = state.Remove, "removed: nothing needs it any more"
 		}
+		lines = append(lines, fmt.Sprintf("  %s %s", out.marks[op].Render(Mark(op)), out.beside(printable(t.Resource), why, 4)))
 	}
 	if len(lines) > 0 {
 		fmt.Fprintf(b, "\nDirectories golem made on the way\n%s\n", strings.Join(lines, "\n"))
@@ -262,7 +262,7 @@ func (out *Printer) warnings(b *strings.Builder, p *Plan) {
 	var lines []string
 	for _, c := range p.Changes() {
 		for _, no := range c.Irreversible {
-			lines = append(lines, fmt.Sprintf("  %s: %s", printable(string(c.Key)), printable(no)))
+			lines = append(lines, "  "+out.beside(printable(string(c.Key)), printable(no), 2))
 		}
 	}
 	if len(lines) > 0 {
@@ -289,27 +289,6 @@ func Wrap(text string, width int) []string { return wrap(text, width) }
 
 // Printable is printable for the floors above.
 func Printable(s string) string { return printable(s) }
-
-// wrap breaks text at spaces so that no line is wider than width; 0 is no limit. A
-// word that is wider stands alone.
-func wrap(text string, width int) []string {
-	if width == 0 || runewidth.StringWidth(text) <= width {
-		return []string{text}
-	}
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && runewidth.StringWidth(line)+1+runewidth.StringWidth(word) > width {
-			lines = append(lines, line)
-			line = ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return append(lines, line)
-}
 
 // printable escapes what could move the cursor or forge a line.
 func printable(s string) string {
