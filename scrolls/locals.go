@@ -35,7 +35,7 @@ func (l *loader) locals(root *hclsyntax.Body) {
 	for name := range attrs {
 		l.declared["local"][name] = true
 	}
-	w := &localWalk{l: l, attrs: attrs, values: map[string]cty.Value{}, done: map[string]bool{}}
+	w := &localWalk{l: l, attrs: attrs, values: map[string]cty.Value{}, done: map[string]bool{}, underway: map[string]bool{}}
 	for _, name := range slices.Sorted(maps.Keys(attrs)) {
 		w.visit(name, nil)
 	}
@@ -48,6 +48,8 @@ type localWalk struct {
 	attrs  map[string]*hclsyntax.Attribute
 	values map[string]cty.Value
 	done   map[string]bool
+	// underway are the locals that wait for those they refer to.
+	underway map[string]bool
 }
 
 func (w *localWalk) visit(name string, path []string) {
@@ -55,11 +57,13 @@ func (w *localWalk) visit(name string, path []string) {
 		return
 	}
 	attr := w.attrs[name]
-	if from := slices.Index(path, name); from >= 0 {
-		cycle := strings.Join(append(slices.Clone(path[from:]), name), " → ")
+	if w.underway[name] {
+		cycle := strings.Join(append(path[slices.Index(path, name):], name), " → ")
 		w.l.fail("Locals refer to each other in a circle", cycle+".", attr.NameRange)
 		return
 	}
+	w.underway[name] = true
+	defer delete(w.underway, name)
 	deps, ok := w.deps(attr)
 	for _, dep := range deps {
 		w.visit(dep, append(path, name))
