@@ -184,7 +184,8 @@ func held(t *testing.T, s interface {
 	Revisions(string) ([]*Revision, error)
 	StepsOf(int64) ([]*Step, error)
 	ReadBlob(string) ([]byte, error)
-}, told map[string]int) {
+}, told map[string]int,
+) {
 	t.Helper()
 	revs, err := s.Revisions("web")
 	if err != nil || len(revs) < told["committed"] {
