@@ -310,27 +310,35 @@ func (b *beside) sweep() error {
 	return nil
 }
 
-// rows writes a row for each waiting blob.
+// rows writes a row for each waiting blob that has none yet.
 func (tx *Tx) rows() error {
 	for hash, w := range tx.j.blobs.waiting {
-		if w.rowed {
-			continue
-		}
-		there, err := tx.c.number("SELECT 1 FROM blobs WHERE hash = ?", hash)
-		if err != nil {
+		if err := tx.row(hash, w); err != nil {
 			return err
 		}
-		if there == 0 {
-			var body any // NULL: beside
-			if w.data != nil {
-				body = w.data
-			}
-			if _, err := tx.c.exec("INSERT INTO blobs (hash, size, body) VALUES (?, ?, ?)", hash, w.size, body); err != nil {
-				return err
-			}
-		}
-		w.rowed = true
 	}
+	return nil
+}
+
+// row writes one waiting blob's row.
+func (tx *Tx) row(hash string, w *waiting) error {
+	if w.rowed {
+		return nil
+	}
+	there, err := tx.c.number("SELECT 1 FROM blobs WHERE hash = ?", hash)
+	if err != nil {
+		return err
+	}
+	if there == 0 {
+		var body any // NULL: beside
+		if w.data != nil {
+			body = w.data
+		}
+		if _, err := tx.c.exec("INSERT INTO blobs (hash, size, body) VALUES (?, ?, ?)", hash, w.size, body); err != nil {
+			return err
+		}
+	}
+	w.rowed = true
 	return nil
 }
 
@@ -356,8 +364,8 @@ func (tx *Tx) needBlobs(what string, bodies ...json.RawMessage) error {
 }
 
 func (tx *Tx) needBlob(hash string) error {
-	if tx.j.blobs.waiting[hash] != nil {
-		return tx.rows()
+	if w := tx.j.blobs.waiting[hash]; w != nil {
+		return tx.row(hash, w)
 	}
 	there, err := tx.c.number("SELECT 1 FROM blobs WHERE hash = ?", hash)
 	if err == nil && there == 0 {
