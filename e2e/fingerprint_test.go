@@ -82,16 +82,25 @@ func difference(want, got []string) string {
 	if slices.Equal(want, got) {
 		return ""
 	}
-	var b strings.Builder
-	for _, line := range want {
-		if !slices.Contains(got, line) {
-			fmt.Fprintf(&b, "was %s\n", line)
-		}
+	const most = 20
+	var lines []string
+	for _, line := range without(want, got) {
+		lines = append(lines, "was "+line)
 	}
-	for _, line := range got {
-		if !slices.Contains(want, line) {
-			fmt.Fprintf(&b, "is  %s\n", line)
-		}
+	for _, line := range without(got, want) {
+		lines = append(lines, "is  "+line)
 	}
-	return b.String()
+	if n := len(lines); n > most {
+		lines = append(lines[:most], fmt.Sprintf("and %d more", n-most))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// without lists what is in a and not in b.
+func without(a, b []string) []string {
+	have := map[string]bool{}
+	for _, line := range b {
+		have[line] = true
+	}
+	return slices.DeleteFunc(slices.Clone(a), func(line string) bool { return have[line] })
 }
