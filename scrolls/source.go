@@ -94,20 +94,27 @@ func templateDepth(src []byte, name string) int {
 	return tokenDepth(tokens)
 }
 
-// byteDepth is an upper bound of the nesting: every byte that could open a level
-// counts, and only a closing bracket takes one back.
+// byteDepth is an upper bound of the nesting: brackets count wherever they stand, and
+// so do signs in a row and the conditions of one line.
 func byteDepth(src []byte) int {
-	deepest, now, run := 0, 0, 0
+	deepest, now, signs, conditions := 0, 0, 0, 0
 	for _, c := range src {
 		switch c {
 		case '{', '[', '(':
 			now++
 		case '}', ']', ')':
 			now = max(now-1, 0)
-		case '!', '-', '?':
-			run++
+		case '!', '-':
+			signs++
+		case '?':
+			conditions++
+		case '\n':
+			conditions = 0
 		}
-		deepest = max(deepest, now+run)
+		if c != '!' && c != '-' && c != ' ' {
+			signs = 0
+		}
+		deepest = max(deepest, now+signs+conditions)
 	}
 	return deepest
 }
