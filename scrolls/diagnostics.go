@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 )
@@ -33,40 +34,56 @@ func (d *Diagnostics) Write(w io.Writer, width uint, color bool) error {
 		if file != nil {
 			shown := *file
 			shown.Bytes = printable(file.Bytes)
-			files[name] = &shown
+			files[string(printable([]byte(name)))] = &shown
 		}
 	}
 	all := make(hcl.Diagnostics, len(d.All))
 	for i, one := range d.All {
 		shown := *one
+		shown.Summary = string(printable([]byte(one.Summary)))
 		shown.Detail = string(printable([]byte(one.Detail)))
+		shown.Subject, shown.Context = shownAt(one.Subject), shownAt(one.Context)
 		all[i] = &shown
 	}
 	return hcl.NewDiagnosticTextWriter(w, files, width, color).WriteDiagnostics(all)
 }
 
-// printable replaces control characters, byte by byte, so that places stay right.
+// shownAt is a place whose file name is printable.
+func shownAt(at *hcl.Range) *hcl.Range {
+	if at == nil {
+		return nil
+	}
+	shown := *at
+	shown.Filename = string(printable([]byte(at.Filename)))
+	return &shown
+}
+
+// printable replaces what is no text or steers a terminal, byte by byte, so that places
+// stay right.
 func printable(src []byte) []byte {
 	out := src
-	for i, c := range src {
-		steers := c < ' ' && c != '\n' && c != '\t' && c != '\r' || c == 0x7f
-		switch {
-		case c == '\r':
-			steers = i+1 == len(src) || src[i+1] != '\n'
-		case c == 0xc2 && i+1 < len(src): // U+0080 to U+009F
-			steers = src[i+1] >= 0x80 && src[i+1] < 0xa0
-		case c >= 0x80 && c < 0xa0 && i > 0:
-			steers = src[i-1] == 0xc2
+	for i := 0; i < len(src); {
+		r, size := utf8.DecodeRune(src[i:])
+		if r == utf8.RuneError && size <= 1 || steers(r) && !bytes.HasPrefix(src[i:], []byte("\r\n")) {
+			if &out[0] == &src[0] {
+				out = bytes.Clone(src)
+			}
+			copy(out[i:i+size], "????")
 		}
-		if !steers {
-			continue
-		}
-		if &out[0] == &src[0] {
-			out = bytes.Clone(src)
-		}
-		out[i] = '?'
+		i += size
 	}
 	return out
+}
+
+// steers says that a rune moves the cursor, or changes how others are shown.
+func steers(r rune) bool {
+	switch {
+	case r == '\n', r == '\t':
+		return false
+	case r < ' ', r >= 0x7f && r < 0xa0:
+		return true
+	}
+	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x200e || r == 0x200f
 }
 
 // A PlacedProblem is a problem at a place in the scroll.
