@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -355,6 +356,27 @@ file "/b" { content = "" }`)
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())
 		}
+	}
+}
+
+func TestNoFileNameOrTextSteersTheTerminal(t *testing.T) {
+	dir := write(t, map[string]string{"a\x1b[31m.hcl": "file \"/a\" {\n  moed = \"\x1b]0;x\a\xc2\x9b1m\rgone\"\n}\n"})
+	_, err := loadDir(dir)
+	var mistakes *Diagnostics
+	if !errors.As(err, &mistakes) {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := mistakes.Write(&b, 80, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range b.String() {
+		if r != '\n' && !unicode.IsPrint(r) {
+			t.Fatalf("%q is in\n%q", r, b.String())
+		}
+	}
+	if !strings.Contains(b.String(), `moed = "?]0;x???1m?gone"`) {
+		t.Errorf("the snippet is missing in\n%s", b.String())
 	}
 }
 
