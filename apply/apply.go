@@ -61,6 +61,7 @@ type engine struct {
 	records map[string]*state.Record
 	touched map[string]bool // resources that this run's steps changed
 	stuck   []string        // paths that stay though the plan meant them to go
+	stuckOn error           // why a step could not be taken back; nil: all could
 	queue   []func(*state.Tx) error
 	seq     int
 }

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -14,6 +15,14 @@ func (e *engine) commit() error {
 	if !e.begun {
 		e.report.finish(e.plan.Revision)
 		return nil
+	}
+	if e.stuckOn != nil {
+		// The run is not over: its receipts are what the next one recovers by.
+		if err := e.do(nil); err != nil {
+			return err
+		}
+		e.report.finish(e.plan.Revision)
+		return fmt.Errorf("take back what failed: %w; the next run tries again", e.stuckOn)
 	}
 	rev := &state.Revision{Lineage: e.o.Lineage, Run: e.run, Outcome: e.report.outcome(), Leaves: e.report.outcomes()}
 	err := e.do(func(tx *state.Tx) error {

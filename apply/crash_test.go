@@ -334,3 +334,38 @@ func failAt(t *testing.T, before []string, act string, n int, fault error, want 
 func between(p, text string, was, want map[string]string) bool {
 	return strings.HasPrefix(p, "/new") && was[p] == "" && strings.Contains(text, "mode 40755")
 }
+
+// TestFailureOfTheWayBack lets every change to the host fail from the n-th on, the way
+// back included: nothing is forgotten, and the next run takes back what is left.
+func TestFailureOfTheWayBack(t *testing.T) {
+	for _, a := range acts {
+		t.Run(a.name, func(t *testing.T) {
+			t.Parallel()
+			want := settledHost(t, a.before, a.act)
+			for n := 1; ; n++ {
+				h, found := stage(t, a.before)
+				calls, failed := 0, false
+				report, err := h.applyWith(crashScroll(a.act), "crash", func(op, _ string) error {
+					if strings.HasPrefix(op, "journal") {
+						return nil
+					}
+					if calls++; calls < n {
+						return nil
+					}
+					failed = true
+					return faults[n%len(faults)]
+				})
+				if failed && err == nil && !report.Partial() {
+					t.Fatalf("every change failed from %d on, and golem says that it settled", n)
+				}
+				if failed {
+					h.settles(t, a.act, want, found)
+				}
+				h.remove()
+				if !failed {
+					return
+				}
+			}
+		})
+	}
+}

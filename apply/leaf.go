@@ -336,9 +336,15 @@ func (e *engine) fail(leaf *plan.Leaf, steps []*state.Step, failure error) error
 	if e.begun {
 		err := e.do(func(tx *state.Tx) error {
 			for i := len(steps) - 1; i >= 0; i-- {
-				if err := e.endFailed(tx, steps[i], failure, stuck[steps[i]]); err != nil {
+				if stuck[steps[i]] != nil {
+					continue // it keeps its receipt, and the next run tries again
+				}
+				if err := tx.Reverse(steps[i], failure.Error()); err != nil {
 					return err
 				}
+			}
+			if len(stuck) > 0 {
+				return nil
 			}
 			return e.leafEnd(tx, leaf, RolledBack, r.texts())
 		})
@@ -347,32 +353,20 @@ func (e *engine) fail(leaf *plan.Leaf, steps []*state.Step, failure error) error
 		}
 	}
 	for _, s := range steps {
-		e.unremember(s, stuck[s])
+		e.unremember(s)
 	}
 	e.stay(leaf.Turns)
+	for _, err := range stuck {
+		e.stuckOn = err
+	}
 	r.Outcome = RolledBack
 	r.takenBack()
 	e.ended(leaf, RolledBack)
 	return nil
 }
 
-// endFailed writes how a step of a failed leaf ended. One that could not be taken back
-// keeps its receipt: what it was to leave stays on record, and is tried again.
-func (e *engine) endFailed(tx *state.Tx, s *state.Step, failure, stuck error) error {
-	switch {
-	case stuck == nil:
-		return tx.Reverse(s, failure.Error())
-	case s.After == nil:
-		return tx.Fail(s, stuck.Error())
-	}
-	return tx.Done(s)
-}
-
-func (e *engine) unremember(s *state.Step, stuck error) {
-	if stuck != nil && s.After != nil {
-		e.remember(s)
-		return
-	}
+// unremember brings the live records back to what was before a step.
+func (e *engine) unremember(s *state.Step) {
 	setRecord(e.records, s, s.Before)
 	for _, change := range s.Ledger {
 		name := reconcilers.RecordKey(change.Sort, change.Resource)
