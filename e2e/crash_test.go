@@ -240,7 +240,11 @@ func TestReport47ABrokenJournalIsRefusedWithAWayOut(t *testing.T) {
 				{"plan", b.scroll},
 				{"apply", "--auto-approve", b.scroll},
 				{"destroy", "--auto-approve", "--name", "web"},
-				{"history"}, {"state", "list"}, {"kept", "list"}, {"recover"}, {"state", "check"},
+				{"history"},
+				{"state", "list"},
+				{"kept", "list"},
+				{"recover"},
+				{"state", "check"},
 			} {
 				a := b.want(1, args...)
 				if args[0] == "state" && args[1] == "check" && a.stderr == "" {

@@ -239,9 +239,14 @@ func TestOnATerminalItIsColouredAndNoLineIsTooWide(t *testing.T) {
 		b := wideBox(t)
 		for _, args := range [][]string{
 			{"plan", b.scroll},
-			{"apply", "--auto-approve", b.scroll}, {"plan", "--destroy", b.scroll},
-			{"history"}, {"show"}, {"state", "list"}, {"kept", "list"},
-			{"state", "show", "file:/etc/a.conf"}, {"plan", "broken.hcl"},
+			{"apply", "--auto-approve", b.scroll},
+			{"plan", "--destroy", b.scroll},
+			{"history"},
+			{"show"},
+			{"state", "list"},
+			{"kept", "list"},
+			{"state", "show", "file:/etc/a.conf"},
+			{"plan", "broken.hcl"},
 		} {
 			term := newTerminal(t, columns)
 			cmd := b.command(args...)
