@@ -147,7 +147,7 @@ func (a *app) enact(ctx context.Context, c *cli.Command, destroy bool) error {
 	if err := a.checkAsking(c); err != nil {
 		return err
 	}
-	journal, err := s.openJournal(scroll, lineage, destroy)
+	journal, err := s.openJournal(ctx, scroll, lineage, destroy)
 	if err != nil || journal == nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (a *app) enact(ctx context.Context, c *cli.Command, destroy bool) error {
 
 // openJournal opens the journal for writing. A destroy where there is none has
 // nothing to do, and makes none.
-func (s *session) openJournal(scroll *scrolls.Scroll, lineage string, destroy bool) (*state.Journal, error) {
+func (s *session) openJournal(ctx context.Context, scroll *scrolls.Scroll, lineage string, destroy bool) (*state.Journal, error) {
 	reader, err := s.read()
 	if err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (s *session) openJournal(scroll *scrolls.Scroll, lineage string, destroy bo
 	if destroy && snap.Lineages[lineage] == nil {
 		return nil, &unknownLineage{name: lineage, exists: exists}
 	}
-	return s.write()
+	return s.write(ctx)
 }
 
 // An unknownLineage is a name that the journal has nothing of.
@@ -303,7 +303,7 @@ func (a *app) recover(ctx context.Context, c *cli.Command) error {
 	if snap.Dead == nil {
 		return a.tellRecovered(c, nil)
 	}
-	journal, err := s.write()
+	journal, err := s.write(ctx)
 	if err != nil {
 		return err
 	}

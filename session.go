@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -90,8 +91,13 @@ func (s *session) options() state.Options {
 	}
 }
 
-func (s *session) read() (*state.Reader, error)   { return state.Read(s.journal, s.options()) }
-func (s *session) write() (*state.Journal, error) { return state.Open(s.journal, s.options()) }
+func (s *session) read() (*state.Reader, error) { return state.Read(s.journal, s.options()) }
+
+func (s *session) write(ctx context.Context) (*state.Journal, error) {
+	o := s.options()
+	o.Interrupt = ctx.Done()
+	return state.Open(s.journal, o)
+}
 
 // load reads the scroll that the command names, or the one in the current directory.
 func (s *session) load() (*scrolls.Scroll, error) {

@@ -219,6 +219,28 @@ func TestAnotherGolemHoldsTheLock(t *testing.T) {
 	}
 }
 
+func TestInterruptWhileWaitingForTheLock(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.declare(oneFile)
+	b.apply()
+	applied := b.print()
+	_, release := lockHolder(t, b.journal)
+	defer release()
+	for _, args := range [][]string{{"destroy", "--auto-approve"}, {"apply", "--auto-approve"}} {
+		cmd := b.command(append(args, "--lock-timeout", "60s", b.scroll)...)
+		started := time.Now()
+		b.must(cmd.Start())
+		time.Sleep(200 * time.Millisecond)
+		b.must(cmd.Process.Signal(unix.SIGINT))
+		b.ends(cmd, 130, func() string { return "" })
+		if took := time.Since(started); took > 20*time.Second {
+			t.Errorf("golem %v waited on for %v", args, took)
+		}
+	}
+	b.same("after waiting", applied)
+}
+
 func TestALockThatAnotherProgramHolds(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)

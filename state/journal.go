@@ -19,8 +19,10 @@ type Options struct {
 	Rebind bool
 	// LockTimeout is how long to wait for another run to end.
 	LockTimeout time.Duration
-	PID         int              // what the lock says who holds it; default os.Getpid
-	Now         func() time.Time // default time.Now
+	// Interrupt, when closed, ends the wait for another run.
+	Interrupt <-chan struct{}
+	PID       int              // what the lock says who holds it; default os.Getpid
+	Now       func() time.Time // default time.Now
 	// KnownKinds are the kinds whose records can be read; empty: all.
 	KnownKinds []string
 	// Fault, if set, is called before every write that reaches the disk with a word

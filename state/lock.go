@@ -1,6 +1,7 @@
 package state
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -34,7 +35,7 @@ func takeLock(path string, o Options) (*lock, error) {
 		f.Close()
 		return nil, fmt.Errorf("lock journal: %w", err)
 	}
-	if err := flock(f, path, o.LockTimeout); err != nil {
+	if err := flock(f, path, o); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -50,8 +51,8 @@ func takeLock(path string, o Options) (*lock, error) {
 	return &lock{f}, nil
 }
 
-func flock(f *os.File, path string, timeout time.Duration) error {
-	deadline := time.Now().Add(timeout)
+func flock(f *os.File, path string, o Options) error {
+	deadline := time.Now().Add(o.LockTimeout)
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		switch {
@@ -66,7 +67,11 @@ func flock(f *os.File, path string, timeout time.Duration) error {
 		if left <= 0 {
 			return heldBy(f, path)
 		}
-		time.Sleep(min(left, lockPoll))
+		select {
+		case <-time.After(min(left, lockPoll)):
+		case <-o.Interrupt:
+			return fmt.Errorf("lock journal %s: %w", path, context.Canceled)
+		}
 	}
 }
 
