@@ -204,7 +204,7 @@ func (k *work) judgeEdit(g *scrolls.Glyph) {
 		}
 	}
 	diff, put := k.diffs[g.Key]
-	c := Change{Effect: "write", Diff: diff, After: map[string]any{"path": k.r.Resource}}
+	c := Change{Effect: "write", Diff: diff, After: k.pathView()}
 	k.hide(&c, g)
 	shows := k.now.Type == File && k.now.data != nil && kind.edit.holds(g, k.now.data)
 	switch {
@@ -272,7 +272,7 @@ func (k *work) judgeRemove(layer state.Layer, kind Kind) {
 	} else {
 		c.Effect, c.Reason = k.removeEdit(layer)
 		if acts {
-			c.Before = map[string]any{"path": k.r.Resource}
+			c.Before = k.pathView()
 			c.Diff = k.peelDiff(layer, kind)
 		}
 	}

@@ -70,6 +70,16 @@ func (k *work) view(n Node) map[string]any {
 	return v
 }
 
+// pathView is what JSON shows of an edit: the file it is in, and its bytes where they
+// are no text.
+func (k *work) pathView() map[string]any {
+	v := map[string]any{"path": strings.ToValidUTF8(k.r.Resource, "\uFFFD")}
+	if !utf8.ValidString(k.r.Resource) {
+		v["path_b64"] = []byte(k.r.Resource)
+	}
+	return v
+}
+
 func (k *work) ownerText(n Node) string {
 	return k.w.Host.userName(n.UID) + ":" + k.w.Host.groupName(n.GID)
 }
