@@ -71,8 +71,17 @@ func helpful(d *hcl.Diagnostic, expr hcl.Expression) *hcl.Diagnostic {
 	return &better
 }
 
-// discreet takes out of a diagnostic what could show a sensitive value: a function's
-// complaint, which quotes its argument, and the values of variables.
+// quotesNothing are the mistakes whose words hold nothing of a value. Others quote a
+// function's argument, a key, or the names in an object.
+var quotesNothing = map[string]bool{
+	"Unknown variable": true, "Call to unknown function": true, "Not enough function arguments": true,
+	"Too many function arguments": true, "Unsupported attribute": true, "Invalid operand": true,
+	"Incorrect condition type": true, "Iteration over non-iterable value": true,
+	"Invalid template interpolation value": true,
+}
+
+// discreet takes out of a diagnostic what could show a sensitive value: words that
+// quote it, and the values of variables.
 func discreet(d *hcl.Diagnostic, expr hcl.Expression, ctx *hcl.EvalContext) *hcl.Diagnostic {
 	secret := touchesSecret(expr, ctx)
 	if !secret && d.Expression != nil && d.EvalContext != nil {
@@ -83,8 +92,8 @@ func discreet(d *hcl.Diagnostic, expr hcl.Expression, ctx *hcl.EvalContext) *hcl
 	}
 	quiet := *d
 	quiet.Expression, quiet.EvalContext = nil, nil
-	if d.Summary == "Error in function call" || d.Summary == "Invalid function argument" {
-		quiet.Detail = "A sensitive value took part, so what the function says about it is not shown."
+	if !quotesNothing[d.Summary] {
+		quiet.Detail = "A sensitive value took part, so what is wrong with it is not shown."
 	}
 	return &quiet
 }

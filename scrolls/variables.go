@@ -259,7 +259,9 @@ func (l *loader) varFile(name string, known map[string]*variable, values map[str
 		return err
 	}
 	file, diags := parseFile(src, name)
-	l.s.Files[name] = file
+	if !anySecret(known) {
+		l.s.Files[name] = file // a snippet would show the value beside a misspelled name
+	}
 	l.diags = append(l.diags, diags...)
 	body, ok := file.Body.(*hclsyntax.Body)
 	if !ok || diags.HasErrors() {
@@ -277,6 +279,16 @@ func (l *loader) varFile(name string, known map[string]*variable, values map[str
 		values[variable] = &given{expr: attr.Expr, from: name}
 	}
 	return nil
+}
+
+// anySecret says whether one of the variables is sensitive.
+func anySecret(known map[string]*variable) bool {
+	for _, v := range known {
+		if v.secret {
+			return true
+		}
+	}
+	return false
 }
 
 // validate runs a variable's validation blocks.

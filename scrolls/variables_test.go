@@ -178,7 +178,7 @@ func TestNoMessageShowsASensitiveValue(t *testing.T) {
 		`%s`, `%s + 1`, `parseint(%s, 10)`, `tonumber(%s)`, `jsondecode(%s)`, `file(%s)`, `regex(%s, "x")`,
 		`[for k in [%s] : tonumber(k)]`, `{ (%s) = [] }.x`, `templatefile("t.tftpl", { x = %s })`, `%s.name`,
 		`base64decode(%s)`, `formatdate(%s, "x")`, `timeadd(%s, "1h")`, `cidrhost(%s, 1)`, `tolist(%s)`, `[0][%s]`,
-		`{}[%s]`, `%s ? 1 : 2`, `lookup({}, %s)`, `index([], %s)`, `one([%s, 1])`, `format("%%d", %s)`,
+		`{}[%s]`, `%s ? 1 : 2`, `{ for k in [%[1]s, %[1]s] : k => 1 }`, `true ? { (%s) = 1 } : { other = "x" }`, `lookup({}, %s)`, `index([], %s)`, `one([%s, 1])`, `format("%%d", %s)`,
 		`try(parseint(%s, 10))`, `csvdecode("a\n${%s},1")`, `fileset(%s, "*")`, `upper(%s...)`, `-%s`, `!%s`,
 	}
 	places := []string{
@@ -220,5 +220,31 @@ func TestNoMessageShowsASensitiveValue(t *testing.T) {
 	}
 	if seen < 800 {
 		t.Errorf("only %d of the expressions failed", seen)
+	}
+}
+
+// TestVariableFileIsNotQuotedWhereAVariableIsSensitive has mistakes on the very line
+// that holds the value.
+func TestVariableFileIsNotQuotedWhereAVariableIsSensitive(t *testing.T) {
+	for _, line := range []string{
+		`pasword = "hunter2"`, `password = "hunter2`, "password = \"hunter2\"\npassword = \"hunter2\"", `password = hunter2`,
+		`password = 1hunter2`, `password "hunter2" {}`, `password = ["hunter2"]`, "password = \"hunter2\xff\"",
+	} {
+		dir := write(t, map[string]string{
+			"scroll.hcl": "variable \"password\" {\nsensitive = true\ntype = string\n}\njob \"a\" { command = [var.password] }",
+			"q.auto.vars.hcl": line,
+		})
+		_, err := loadDir(filepath.Join(dir, "scroll.hcl"))
+		var mistakes *Diagnostics
+		if !errors.As(err, &mistakes) {
+			t.Fatalf("%s: %v", line, err)
+		}
+		var b strings.Builder
+		if err := mistakes.Write(&b, 0, false); err != nil {
+			t.Fatal(err)
+		}
+		if shown := b.String() + err.Error(); strings.Contains(shown, "hunter2") || !strings.Contains(shown, "q.auto.vars.hcl") && !strings.Contains(shown, "password") {
+			t.Errorf("%s\n%s", line, shown)
+		}
 	}
 }
