@@ -13,8 +13,10 @@ import (
 // commit makes the run a revision, with every leaf's outcome, partial ones too.
 func (e *engine) commit() error {
 	if !e.begun {
+		// Every leaf failed, or was not reached, before the first intent.
 		e.report.finish(e.plan.Revision)
-		return nil
+		e.report.untouched = e.report.Recovered == nil
+		return e.report.firstFailure()
 	}
 	if e.stuckOn != nil {
 		// The run is not over: its receipts are what the next one recovers by.

@@ -13,6 +13,7 @@ import (
 
 	"golem/apply"
 	"golem/scrolls"
+	"golem/state"
 )
 
 // lawChecks is how many random hosts each law is tried on: a few thousand in all, and
@@ -49,7 +50,38 @@ func (h *lawHost) run(t *rapid.T, s *scrolls.Scroll, lineage string) (refused bo
 	case report.Partial():
 		t.Fatalf("apply %s: %s: %+v", describe(s), report.Outcome, failures(report))
 	}
+	h.inForce(t, s, lineage)
 	return false
+}
+
+// inForce fails unless the keys in force are those that the scroll declares.
+func (h *lawHost) inForce(t *rapid.T, s *scrolls.Scroll, lineage string) {
+	r, err := state.Read(filepath.Join(h.dir, "journal", "planroom.db"), state.Options{Root: h.root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	snap, err := r.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := map[scrolls.Key]bool{}
+	if s != nil {
+		for _, g := range s.Glyphs() {
+			declared[g.Key] = true
+		}
+	}
+	for _, a := range snap.Applied {
+		if a.Lineage == lineage && !declared[a.Key] {
+			t.Fatalf("%s is in force after %s", a.Key, describe(s))
+		}
+		if a.Lineage == lineage {
+			delete(declared, a.Key)
+		}
+	}
+	for key := range declared {
+		t.Fatalf("%s is not in force after %s", key, describe(s))
+	}
 }
 
 // settled fails unless a second apply of the same scroll finds nothing to do.

@@ -31,6 +31,8 @@ type Report struct {
 
 	at       map[string]*LeafReport
 	recorded bool // the run is a revision
+	// untouched says that nothing was written, on the host or in the journal.
+	untouched bool
 }
 
 // A LeafReport is how one leaf ended.
@@ -209,8 +211,21 @@ func (e *engine) ended(leaf *plan.Leaf, outcome string) {
 // Interrupted says that a run was stopped by a signal.
 func Interrupted(err error) bool { return errors.Is(err, context.Canceled) }
 
+// firstFailure is what stopped a run that did nothing.
+func (r *Report) firstFailure() error {
+	for _, l := range r.Leaves {
+		for _, f := range l.Failures {
+			return errors.New(f.Message)
+		}
+	}
+	return nil
+}
+
 // Ran says whether the run began to enact its plan.
 func (r *Report) Ran() bool {
+	if r.untouched {
+		return false
+	}
 	for _, l := range r.Leaves {
 		if l.told || l.Attempts > 0 || len(l.Failures) > 0 {
 			return true

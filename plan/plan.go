@@ -137,8 +137,13 @@ func (s *Summary) Add(op state.Op) {
 
 // Empty says that a run would do nothing to the host and write nothing about it.
 func (p *Plan) Empty() bool {
-	if len(p.Wave) > 0 || p.Recovers != nil {
+	if p.Recovers != nil {
 		return false
+	}
+	for _, t := range p.Wave {
+		if t.Acts || !t.ByProduct() {
+			return false // what is only forgotten waits for a run that does something
+		}
 	}
 	for _, leaf := range p.Leaves {
 		for _, t := range leaf.Turns {

@@ -242,8 +242,9 @@ func (w *World) fitLedger(t *Turn) error {
 	t.shift.to, t.Leaves = node, node
 	t.setLedger(w, dir, &ledgerBody{Made: true, Node: node})
 	for i := range t.Changes {
-		t.Changes[i].Effect = "forget"
-		t.Changes[i].Reason = "stays for what is declared in it, mode 0755"
+		t.Changes[i].Effect = "write"
+		t.Changes[i].Reason = "stays for what is declared in it, as a directory made on the way: mode 0755"
+		t.Changes[i].After = map[string]any{"type": string(Dir), "mode": "0755"}
 	}
 	return nil
 }

@@ -19,7 +19,12 @@ func (k *work) judge() {
 		}
 		kind, _ := KindOf(layer.Glyph.Kind)
 		if kind.base != nil && k.base != nil {
-			continue // another base takes its place: one replace, under the new key
+			// Another base takes its place: one replace, told under the new key.
+			k.t.Step.Glyphs = append(k.t.Step.Glyphs, state.StepGlyph{
+				Op: state.Remove, Key: layer.Key, CID: CID(layer.Glyph), Old: layer.Glyph, Leaf: k.r.Leaf,
+				Reason: "another glyph takes its place",
+			})
+			continue
 		}
 		k.judgeRemove(layer, kind)
 	}
@@ -116,7 +121,7 @@ func (k *work) installReason(g *scrolls.Glyph) string {
 	was := fmt.Sprintf("an existing %s not made by golem", k.bare.Type)
 	detail := string(k.bare.Target)
 	if k.bare.Type == File {
-		detail = fmt.Sprintf("%s, %04o %s", bytesText(k.bare.Size), k.bare.Mode, k.ownerText(k.bare))
+		detail = fmt.Sprintf("%04o %s", k.bare.Mode, k.ownerText(k.bare))
 		if !secret(g) {
 			detail = fmt.Sprintf("%s, sha256 %s, %04o %s", bytesText(k.bare.Size), short(k.bare.Hash), k.bare.Mode, k.ownerText(k.bare))
 		}
@@ -179,7 +184,7 @@ func (k *work) changeReason(g *scrolls.Glyph) string {
 	switch {
 	case to.Type == Link:
 		parts = append(parts, quote(string(from.Target))+" → "+quote(string(to.Target)))
-	case to.Type == File && secret(g):
+	case to.Type == File && k.secretNear(g):
 		parts = append(parts, "content is secret")
 	case to.Type == File && from.Hash != to.Hash:
 		parts = append(parts, sizes(from.Size, to.Size))
@@ -209,9 +214,9 @@ func (k *work) judgeEdit(g *scrolls.Glyph) {
 	shows := k.now.Type == File && k.now.data != nil && kind.edit.holds(g, k.now.data)
 	switch {
 	case old == nil:
-		c.Reason = strings.Join(append([]string{"added"}, k.viaText(g)...), " ")
+		c.Reason = strings.Join(append([]string{"added"}, k.viaText(g)...), ", ")
 		if k.want.Type == File && k.now.Type == Absent && k.base == nil {
-			c.Reason = strings.Join(append([]string{"added; the file is made for it, mode 0644"}, k.viaText(g)...), " ")
+			c.Reason = strings.Join(append([]string{"added; the file is made for it, mode 0644"}, k.viaText(g)...), ", ")
 		}
 		if !put {
 			c.Effect, c.Reason = "record", "it is there already; nothing to change"
@@ -298,8 +303,11 @@ func (k *work) removeBase(layer state.Layer) (effect, reason string) {
 		if k.now.Type == File && differs(k.bare, k.mid) == "" {
 			return "forget", "it is as golem found it"
 		}
-		return "restore", fmt.Sprintf("the original is put back (%s, %04o %s)%s",
-			bytesText(k.mid.Size), k.mid.Mode, k.ownerText(k.mid), drift)
+		size := bytesText(k.mid.Size) + ", "
+		if k.secretNear(layer.Glyph) {
+			size = ""
+		}
+		return "restore", fmt.Sprintf("the original is put back (%s%04o %s)%s", size, k.mid.Mode, k.ownerText(k.mid), drift)
 	case Link:
 		return "restore", "the original link is put back (→ " + quote(string(k.mid.Target)) + ")" + drift
 	}

@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 
 	"golem/scrolls"
@@ -35,7 +36,8 @@ func (s surfaces) Locate(w *World, glyphs []*scrolls.Glyph, gone []Gone) (map[*s
 			break
 		}
 	}
-	return spots, append(mistakes, doubleBases(glyphs, spots)...)
+	mistakes = append(mistakes, doubleBases(glyphs, spots)...)
+	return spots, append(mistakes, w.twins(glyphs, spots)...)
 }
 
 // sentence makes an error's text one.
@@ -96,7 +98,7 @@ func (w *World) checkSpot(at place) error {
 		}
 	}
 	for _, own := range w.Host.Own {
-		if at.real == own || beneath(at.real, own) {
+		if dir, _ := split(own); at.real == own || beneath(at.real, own) || at.real == dir {
 			return errText(quote(at.real) + " is golem's own journal")
 		}
 	}
@@ -166,6 +168,38 @@ func (w *World) declared(g *scrolls.Glyph, kind Kind, resource string) Node {
 		n.Target = Bytes(str(g.Attrs, "target"))
 	}
 	return n
+}
+
+// twins finds glyphs on two names of one file: whatever is written through the one is
+// written through the other.
+func (w *World) twins(glyphs []*scrolls.Glyph, spots map[*scrolls.Glyph]Spot) []Mistake {
+	type inode struct{ dev, ino uint64 }
+	first := map[inode]*scrolls.Glyph{}
+	var mistakes []Mistake
+	for _, g := range glyphs {
+		spot, ok := spots[g]
+		if !ok {
+			continue
+		}
+		n, err := w.look(spot.Resource)
+		if err != nil || n.Type != File || n.Links < 2 || n.ino == 0 {
+			continue
+		}
+		other, taken := first[inode{n.dev, n.ino}]
+		if !taken {
+			first[inode{n.dev, n.ino}] = g
+			continue
+		}
+		if spots[other].Resource == spot.Resource {
+			continue
+		}
+		mistakes = append(mistakes, Mistake{Glyph: g, Other: other, Problem: scrolls.Problem{
+			Attr: "path", Summary: "Two glyphs for one file",
+			Detail: fmt.Sprintf("%s and %s are two names (hard links) of one file on this host: what one says, the other undoes. Declare one of them.",
+				quote(spots[other].Resource), quote(spot.Resource)),
+		}})
+	}
+	return mistakes
 }
 
 // Sight describes what a turn saw, for a fingerprint.

@@ -50,7 +50,7 @@ func (k *work) refuse() error {
 	case k.beneath.Type == Special:
 		return fmt.Errorf("%s was a device, a socket or a pipe; golem replaces none", p)
 	case want != Dir && k.beneath.Type == Dir, want != Dir && k.now.Type == Dir && !ownDir:
-		return fmt.Errorf("%s is a directory; a %s is declared there. Golem removes no directory that it did not make", p, kind.Name)
+		return fmt.Errorf("%s is a directory; a %s is declared there. Golem replaces no directory that was there, or that holds something; declare another path", p, kind.Name)
 	case want == Dir && (k.beneath.Type == File || k.beneath.Type == Link):
 		return fmt.Errorf("%s is a %s; a directory is declared there. Move it away, or declare another path", p, k.beneath.Type)
 	case want == Link && k.beneath.Type == File && k.beneath.Links > 1:
@@ -259,6 +259,9 @@ func (w *World) mayWrite(t *Turn) error {
 	fd, err := w.d.fd(dir)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", quote(dir), err)
+	}
+	if w.Host.UID != 0 && sh.to.Type != Absent && sh.to.UID != Any && sh.to.UID != w.Host.UID && sh.way() != wayOver {
+		return fmt.Errorf("%s would belong to %s; only root gives files to others", quote(sh.path), w.Host.userName(sh.to.UID))
 	}
 	if sh.way() == wayMeta || sh.way() == wayOver {
 		return w.mayChange(fd, name, sh)

@@ -29,8 +29,7 @@ func secret(g *scrolls.Glyph) bool {
 
 // hide takes from a change what a secret must not show: the diff, size and hash.
 func (k *work) hide(c *Change, g *scrolls.Glyph) {
-	was := k.s.base != nil && secret(k.s.base.Glyph)
-	if !secret(g) && !was {
+	if !k.secretNear(g) {
 		return
 	}
 	c.Secret = true
@@ -41,6 +40,12 @@ func (k *work) hide(c *Change, g *scrolls.Glyph) {
 		delete(view, "sha256")
 		delete(view, "size")
 	}
+}
+
+// secretNear says that a glyph is secret, or lies on a secret base, the one before the
+// turn or the one after it.
+func (k *work) secretNear(g *scrolls.Glyph) bool {
+	return secret(g) || k.s.base != nil && secret(k.s.base.Glyph) || k.base != nil && secret(k.base.Glyph)
 }
 
 // view is a node as JSON shows it.
