@@ -1,23 +1,18 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v3"
 
 	"golem/apply"
 	"golem/plan"
 	"golem/reconcilers"
 	"golem/scrolls"
-	"golem/state"
 )
 
 var (
@@ -49,28 +44,7 @@ func (a *app) plan(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	journal, err := s.read()
-	if err != nil {
-		return err
-	}
-	defer journal.Close()
-	snap, err := journal.Snapshot()
-	if err == nil {
-		err = checkName(scroll, snap)
-	}
-	if err != nil {
-		return err
-	}
-	world := reconcilers.NewWorld(s.host, journal)
-	defer world.Close()
-	wanted := scroll
-	if c.Bool("destroy") {
-		wanted = nil
-	}
-	p, err := plan.Make(plan.Input{
-		Scroll: wanted, Lineage: lineage, Host: s.host.Name(), Snapshot: snap, World: world,
-		Blind: c.Bool("no-observe"), Destroy: c.Bool("destroy"),
-	})
+	p, err := s.plan(scroll, lineage, c.Bool("destroy"))
 	if err != nil {
 		return err
 	}
@@ -84,6 +58,31 @@ func (a *app) plan(ctx context.Context, c *cli.Command) error {
 		return exitCode(exitChanges)
 	}
 	return nil
+}
+
+// plan works out what a run would do, and writes nothing.
+func (s *session) plan(scroll *scrolls.Scroll, lineage string, destroy bool) (*plan.Plan, error) {
+	journal, err := s.read()
+	if err != nil {
+		return nil, err
+	}
+	defer journal.Close()
+	snap, err := journal.Snapshot()
+	if err == nil {
+		err = checkName(scroll, snap)
+	}
+	if err != nil {
+		return nil, err
+	}
+	world := reconcilers.NewWorld(s.host, journal)
+	defer world.Close()
+	if destroy {
+		scroll = nil
+	}
+	return plan.Make(plan.Input{
+		Scroll: scroll, Lineage: lineage, Host: s.host.Name(), Snapshot: snap, World: world,
+		Blind: s.c.Bool("no-observe"), Destroy: destroy,
+	})
 }
 
 func (a *app) show(c *cli.Command, p *plan.Plan) error {
@@ -147,8 +146,16 @@ func (a *app) enact(ctx context.Context, c *cli.Command, destroy bool) error {
 	if err := a.checkAsking(c); err != nil {
 		return err
 	}
-	journal, err := s.openJournal(ctx, scroll, lineage, destroy)
-	if err != nil || journal == nil {
+	quiet, asJSON := c.Bool("quiet"), c.Bool("json")
+	events := &eventWriter{a: a, quiet: quiet, asJSON: asJSON}
+	if err := s.checkLineage(scroll, lineage, destroy); err != nil {
+		return err
+	}
+	if err := a.checkApproval(s, events, scroll, lineage, destroy); err != nil {
+		return err
+	}
+	journal, err := s.write(ctx)
+	if err != nil {
 		return err
 	}
 	defer journal.Close()
@@ -156,8 +163,6 @@ func (a *app) enact(ctx context.Context, c *cli.Command, destroy bool) error {
 	if destroy {
 		command, wanted = "destroy", nil
 	}
-	quiet, asJSON := c.Bool("quiet"), c.Bool("json")
-	events := &eventWriter{a: a, quiet: quiet, asJSON: asJSON}
 	report, err := apply.Run(ctx, apply.Options{
 		Journal: journal, Host: s.host, HostName: s.host.Name(), Scroll: wanted, Lineage: lineage,
 		Blind: c.Bool("no-observe"), Destroy: destroy, Unattended: c.Bool("auto-approve"),
@@ -167,25 +172,25 @@ func (a *app) enact(ctx context.Context, c *cli.Command, destroy bool) error {
 	return a.conclude(c, events, report, errors.Join(err, journal.Close()))
 }
 
-// openJournal opens the journal for writing. A destroy where there is none has
-// nothing to do, and makes none.
-func (s *session) openJournal(ctx context.Context, scroll *scrolls.Scroll, lineage string, destroy bool) (*state.Journal, error) {
+// checkLineage refuses a name that is bound elsewhere, and to destroy what was never
+// applied, which would only make a journal.
+func (s *session) checkLineage(scroll *scrolls.Scroll, lineage string, destroy bool) error {
 	reader, err := s.read()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	exists := reader.Exists()
 	snap, err := reader.Snapshot()
 	if err = errors.Join(err, reader.Close()); err != nil {
-		return nil, err
+		return err
 	}
 	if err := checkName(scroll, snap); err != nil {
-		return nil, err
+		return err
 	}
 	if destroy && snap.Lineages[lineage] == nil {
-		return nil, &unknownLineage{name: lineage, exists: exists}
+		return &unknownLineage{name: lineage, exists: exists}
 	}
-	return s.write(ctx)
+	return nil
 }
 
 // An unknownLineage is a name that the journal has nothing of.
@@ -199,65 +204,6 @@ func (e *unknownLineage) Error() string {
 }
 
 func (e *unknownLineage) Hint() string { return "golem history lists the names there are" }
-
-// checkAsking refuses a run that could not ask: nobody is there to say yes.
-func (a *app) checkAsking(c *cli.Command) error {
-	if c.Bool("auto-approve") {
-		return nil
-	}
-	if c.Bool("json") {
-		return &usageError{command: c.FullName(), err: errors.New("--json cannot ask; it needs --auto-approve")}
-	}
-	return nil
-}
-
-// errNoTerminal says that there is nobody to ask.
-type errNoTerminal struct{}
-
-func (errNoTerminal) Error() string {
-	return "not applied: there is no terminal to ask at, and nothing was changed"
-}
-func (errNoTerminal) Hint() string { return "--auto-approve applies without asking" }
-
-// approve shows the plan and asks. Only "yes" is a yes.
-func (a *app) approve(ctx context.Context, c *cli.Command, p *plan.Plan, events *eventWriter) (bool, error) {
-	if err := events.plan(p); err != nil {
-		return false, err
-	}
-	if c.Bool("auto-approve") {
-		return true, nil
-	}
-	if !isatty.IsTerminal(a.stdin.Fd()) {
-		return false, errNoTerminal{}
-	}
-	fmt.Fprintf(a.out, "\nApply this? Only \"yes\" is a yes: ")
-	answer, err := readLine(ctx, a.stdin)
-	fmt.Fprintln(a.out)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return false, fmt.Errorf("read the answer: %w", err)
-	}
-	return strings.TrimSpace(answer) == "yes", nil
-}
-
-// readLine reads one line, or until the context ends: a read from a terminal cannot be
-// called back, so it is left behind.
-func readLine(ctx context.Context, r io.Reader) (string, error) {
-	type result struct {
-		line string
-		err  error
-	}
-	read := make(chan result, 1)
-	go func() {
-		line, err := bufio.NewReader(r).ReadString('\n')
-		read <- result{line, err}
-	}()
-	select {
-	case got := <-read:
-		return got.line, got.err
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
-}
 
 // conclude prints how a run ended.
 func (a *app) conclude(c *cli.Command, events *eventWriter, report *apply.Report, err error) error {

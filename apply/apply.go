@@ -90,6 +90,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	defer e.w.Close()
 	if err := e.approved(); err != nil || e.plan.Empty() {
+		if err != nil && recovered != nil {
+			err = &TouchedError{err}
+		}
 		return e.report, err
 	}
 	return e.report, e.enact(ctx)

@@ -188,6 +188,32 @@ func TestAPlanAfterACrashSaysWhatItRecoversAndWritesNothing(t *testing.T) {
 	t.Error("no plan ever had something to recover")
 }
 
+// Nobody said yes, so not even what an interrupted run left is taken back; and a "no"
+// after it was taken back tells that something was.
+func TestANoAfterACrash(t *testing.T) {
+	t.Parallel()
+	for range 8 { // until the kill falls into a leaf
+		b, _ := killed(t, 150)
+		if !strings.Contains(b.want(0, "plan", b.scroll).stdout, "was interrupted") {
+			continue
+		}
+		tree, journal := b.print(), b.journalPrint()
+		a := b.want(1, "apply", b.scroll)
+		says(t, a.stdout, "was interrupted. First, what it left unfinished is taken back")
+		says(t, a.stderr, "--auto-approve applies without asking")
+		b.same("without a terminal", tree)
+		if diff := difference(journal, b.journalPrint()); diff != "" {
+			t.Errorf("a run that nobody approved wrote to the journal:\n%s", diff)
+		}
+		cmd, term := b.atPrompt("apply", b.scroll)
+		term.typeIn("no\n")
+		b.ends(cmd, 3, term.shown)
+		says(t, term.ended(), "Recovered: the apply of ")
+		return
+	}
+	t.Error("no kill ever left something to take back")
+}
+
 // journalPrint is the journal's directory, byte for byte; the shared memory that
 // readers of the database use between themselves is no part of what it holds.
 func (b *box) journalPrint() []string {

@@ -41,6 +41,8 @@ func newBox(t *testing.T) *box {
 	})
 	b := &box{t: t, dir: dir, tree: filepath.Join(dir, "tree"), journal: filepath.Join(dir, "state/planroom.db"), scroll: filepath.Join(dir, "site.hcl")}
 	b.must(os.Chmod(dir, 0o755))
+	b.must(os.Mkdir(filepath.Join(dir, "tmp"), 0o700)) // a golem that is killed leaves its copy of a journal
+	b.must(os.Chmod(filepath.Join(dir, "tmp"), 0o777))
 	b.write("tree/etc/hostname", "host1\n")
 	return b
 }
@@ -93,7 +95,7 @@ func (b *box) same(when string, want []string) {
 func (b *box) command(args ...string) *exec.Cmd {
 	bin, _ := built()
 	cmd := exec.Command(bin, append(args, "--root", b.tree, "--state", b.journal)...)
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "TERM=xterm", "HOME=" + b.dir}, b.env...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "TERM=xterm", "HOME=" + b.dir, "TMPDIR=" + filepath.Join(b.dir, "tmp")}, b.env...)
 	cmd.Dir = b.dir
 	if b.uid != 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(b.uid), Gid: uint32(b.uid)}}

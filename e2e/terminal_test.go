@@ -182,7 +182,7 @@ func TestReport48TheHostMovedSinceThePlanWasApproved(t *testing.T) {
 	b.write("tree/etc/a.conf", "edited while golem asked\n")
 	moved := b.print()
 	term.typeIn("yes\n")
-	b.ends(cmd, 3, term.shown)
+	b.ends(cmd, 1, term.shown)
 	says(t, term.ended(), "plan again")
 	b.same("after the refusal", moved)
 	b.apply()

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/mattn/go-isatty"
+	"github.com/urfave/cli/v3"
+
+	"golem/plan"
+	"golem/scrolls"
+)
+
+// checkAsking refuses a run that could not ask: nobody is there to say yes.
+func (a *app) checkAsking(c *cli.Command) error {
+	if c.Bool("auto-approve") {
+		return nil
+	}
+	if c.Bool("json") {
+		return &usageError{command: c.FullName(), err: errors.New("--json cannot ask; it needs --auto-approve")}
+	}
+	return nil
+}
+
+// errNoTerminal says that there is nobody to ask.
+type errNoTerminal struct{}
+
+func (errNoTerminal) Error() string {
+	return "not applied: there is no terminal to ask at, and nothing was changed"
+}
+func (errNoTerminal) Hint() string { return "--auto-approve applies without asking" }
+
+// checkApproval ends a run that would have to ask where nobody answers: after the plan,
+// before it makes a journal, takes a lock or recovers anything.
+func (a *app) checkApproval(s *session, events *eventWriter, scroll *scrolls.Scroll, lineage string, destroy bool) error {
+	if s.c.Bool("auto-approve") || isatty.IsTerminal(a.stdin.Fd()) {
+		return nil
+	}
+	p, err := s.plan(scroll, lineage, destroy)
+	if err != nil || p.Empty() {
+		return err
+	}
+	if err := events.plan(p); err != nil {
+		return err
+	}
+	return errNoTerminal{}
+}
+
+// approve shows the plan and asks. Only "yes" is a yes.
+func (a *app) approve(ctx context.Context, c *cli.Command, p *plan.Plan, events *eventWriter) (bool, error) {
+	if err := events.plan(p); err != nil {
+		return false, err
+	}
+	if c.Bool("auto-approve") {
+		return true, nil
+	}
+	if !isatty.IsTerminal(a.stdin.Fd()) {
+		return false, errNoTerminal{}
+	}
+	fmt.Fprintf(a.out, "\nApply this? Only \"yes\" is a yes: ")
+	answer, err := readLine(ctx, a.stdin)
+	fmt.Fprintln(a.out)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, fmt.Errorf("read the answer: %w", err)
+	}
+	return strings.TrimSpace(answer) == "yes", nil
+}
+
+// readLine reads one line, or until the context ends: a read from a terminal cannot be
+// called back, so it is left behind.
+func readLine(ctx context.Context, r io.Reader) (string, error) {
+	type result struct {
+		line string
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() {
+		line, err := bufio.NewReader(r).ReadString('\n')
+		read <- result{line, err}
+	}()
+	select {
+	case got := <-read:
+		return got.line, got.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
