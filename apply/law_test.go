@@ -21,7 +21,7 @@ import (
 func lawChecks(t *testing.T) {
 	t.Helper()
 	t.Parallel()
-	checks := "500"
+	checks := "300"
 	if os.Getenv("GOLEM_SOAK") != "" {
 		checks = "20000"
 	}
