@@ -1,6 +1,7 @@
 package scrolls
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
 )
 
 // value evaluates an expression and notes the mistakes in it; ok says that there are
@@ -18,7 +20,7 @@ func (l *loader) value(expr hcl.Expression, ctx *hcl.EvalContext) (value cty.Val
 	}
 	value, diags := expr.Value(ctx)
 	for _, d := range diags {
-		l.diags = append(l.diags, discreet(helpful(d, expr), expr, ctx))
+		l.diags = append(l.diags, discreet(calm(helpful(d, expr)), expr, ctx))
 	}
 	return value, !diags.HasErrors()
 }
@@ -68,6 +70,21 @@ func helpful(d *hcl.Diagnostic, expr hcl.Expression) *hcl.Diagnostic {
 	}
 	better := *d
 	better.Detail += fmt.Sprintf(" If it is meant as text, write it in quotes: %q.", traversal.RootName())
+	return &better
+}
+
+// calm takes the trace of a function's own panic out of a diagnostic.
+func calm(d *hcl.Diagnostic) *hcl.Diagnostic {
+	call, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallDiagExtra](d)
+	if !ok {
+		return d
+	}
+	var panicked function.PanicError
+	if !errors.As(call.FunctionCallError(), &panicked) {
+		return d
+	}
+	better := *d
+	better.Detail = fmt.Sprintf("The function %q has no answer for these values.", call.CalledFunctionName())
 	return &better
 }
 

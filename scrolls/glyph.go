@@ -10,9 +10,12 @@ import (
 	"maps"
 	"math/big"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -192,7 +195,21 @@ func identifies(kind *kindInfo, attrs Attrs, name string, parts []string) bool {
 // changedForm says whether HCL changed the bytes that are written at a place.
 func (l *loader) changedForm(at hcl.Range) bool {
 	file := l.s.Files[at.Filename]
-	return file != nil && at.CanSliceBytes(file.Bytes) && !norm.NFC.IsNormal(at.SliceBytes(file.Bytes))
+	return file != nil && at.CanSliceBytes(file.Bytes) && !norm.NFC.IsNormal(unescaped(at.SliceBytes(file.Bytes)))
+}
+
+// escapedRune is a character in a string of HCL that is written as its number.
+var escapedRune = regexp.MustCompile(`\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}`)
+
+// unescaped is source text with such characters as themselves.
+func unescaped(src []byte) []byte {
+	return escapedRune.ReplaceAllFunc(src, func(escape []byte) []byte {
+		r, err := strconv.ParseUint(string(escape[2:]), 16, 32)
+		if err != nil || r > unicode.MaxRune {
+			return escape
+		}
+		return utf8.AppendRune(nil, rune(r))
+	})
 }
 
 // labelAttribute gives the label's attribute the label, if it is not written.

@@ -167,6 +167,9 @@ func (l *loader) parse(files []string) ([]*hclsyntax.Body, error) {
 		l.seen.add("source", filepath.Base(files[i]), r.src)
 		l.s.Files[files[i]] = r.file
 		l.diags = append(l.diags, r.diags...)
+		if len(files) > 1 && len(bytes.TrimSpace(r.src)) == 0 {
+			l.fail("File is blank", "A file that came out blank would take back what it declared. Remove it, or write a comment in it.", hcl.Range{Filename: files[i], Start: hcl.InitialPos, End: hcl.InitialPos})
+		}
 		if body, ok := r.file.Body.(*hclsyntax.Body); ok {
 			bodies = append(bodies, body)
 		}

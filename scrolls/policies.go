@@ -97,11 +97,20 @@ func (l *loader) readPolicy(block *hclsyntax.Block, policy *Policy) {
 		l.fail("Too many labels", "A policy block has no label.", block.LabelRanges[0])
 	}
 	l.turn(block.Body, "policy", policyKnobs, policy)
+	var first *hclsyntax.Block
 	for _, inner := range block.Body.Blocks {
 		if inner.Type != "retry" {
 			l.fail("Unsupported block type", fmt.Sprintf("A policy has no block %q.%s", inner.Type, didYouMean(inner.Type, []string{"retry"})), inner.DefRange())
 			continue
 		}
+		if len(inner.Labels) > 0 {
+			l.fail("Too many labels", "A retry block has no label.", inner.LabelRanges[0])
+		}
+		if first != nil {
+			l.clash(inner.DefRange(), first.DefRange(), "Duplicate retry", "A policy has one retry block. Put the knobs into one.")
+			continue
+		}
+		first = inner
 		l.turn(inner.Body, "retry", retryKnobs, policy)
 		for _, deeper := range inner.Body.Blocks {
 			l.fail("Unsupported block type", "A retry block has no blocks in it.", deeper.DefRange())

@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+	"golang.org/x/text/unicode/norm"
 )
 
 // sensitive is the mark on values that must not be shown.
@@ -203,6 +205,10 @@ func (l *loader) constant(v *variable, expr hcl.Expression) (cty.Value, bool) {
 // spelled reads a value from the command line or the environment: text as it is for a
 // variable of a simple type, else an expression.
 func (l *loader) spelled(v *variable, g *given) (cty.Value, bool) {
+	if !utf8.ValidString(g.text) || !norm.NFC.IsNormalString(g.text) {
+		l.fail("Variable cannot be read", fmt.Sprintf("The value of %q, from %s, is not UTF-8 text in Unicode's normal form C, so that HCL would change its bytes.", v.name, g.from), v.block.DefRange())
+		return cty.NilVal, false
+	}
 	if v.literal {
 		return cty.StringVal(g.text), true
 	}

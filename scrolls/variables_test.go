@@ -231,7 +231,7 @@ func TestVariableFileIsNotQuotedWhereAVariableIsSensitive(t *testing.T) {
 		`password = 1hunter2`, `password "hunter2" {}`, `password = ["hunter2"]`, "password = \"hunter2\xff\"",
 	} {
 		dir := write(t, map[string]string{
-			"scroll.hcl": "variable \"password\" {\nsensitive = true\ntype = string\n}\njob \"a\" { command = [var.password] }",
+			"scroll.hcl":      "variable \"password\" {\nsensitive = true\ntype = string\n}\njob \"a\" { command = [var.password] }",
 			"q.auto.vars.hcl": line,
 		})
 		_, err := loadDir(filepath.Join(dir, "scroll.hcl"))
@@ -245,6 +245,25 @@ func TestVariableFileIsNotQuotedWhereAVariableIsSensitive(t *testing.T) {
 		}
 		if shown := b.String() + err.Error(); strings.Contains(shown, "hunter2") || !strings.Contains(shown, "q.auto.vars.hcl") && !strings.Contains(shown, "password") {
 			t.Errorf("%s\n%s", line, shown)
+		}
+	}
+}
+
+func TestVariableThatHCLWouldChangeIsRefused(t *testing.T) {
+	for _, value := range []string{"a\xffb", "cafe\u0301"} {
+		for _, typ := range []string{"", "type = string\n", "type = list(string)\n"} {
+			text := "variable \"v\" {\n" + typ + "}\njob \"a\" { more = var.v }"
+			given := value
+			if strings.Contains(typ, "list") {
+				given = `["` + value + `"]`
+			}
+			for _, option := range []func(*Options){
+				vars("v=" + given), func(o *Options) { o.Environ = []string{"GOLEM_VAR_v=" + given} },
+			} {
+				if got := mistake(t, text, option); !strings.Contains(got, "normal form C") {
+					t.Errorf("%q: %s", value, got)
+				}
+			}
 		}
 	}
 }

@@ -1,0 +1,4 @@
+file "id" {
+  path    = "/caf\u0065\u0301"
+  content = ""
+}
