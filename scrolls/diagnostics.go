@@ -26,26 +26,85 @@ func (d *Diagnostics) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// maxShown is how many mistakes Write shows: one wrong variable can make thousands.
+const maxShown = 100
+
 // Write shows the mistakes with file, line and snippet, wrapped at width columns. What
 // could steer a terminal is shown as "?", whoever wrote it.
 func (d *Diagnostics) Write(w io.Writer, width uint, color bool) error {
-	files := map[string]*hcl.File{}
-	for name, file := range d.Files {
-		if file != nil {
-			shown := *file
-			shown.Bytes = printable(file.Bytes)
-			files[string(printable([]byte(name)))] = &shown
-		}
-	}
-	all := make(hcl.Diagnostics, len(d.All))
-	for i, one := range d.All {
+	for _, one := range d.All[:min(len(d.All), maxShown)] {
 		shown := *one
 		shown.Summary = string(printable([]byte(one.Summary)))
 		shown.Detail = string(printable([]byte(one.Detail)))
-		shown.Subject, shown.Context = shownAt(one.Subject), shownAt(one.Context)
-		all[i] = &shown
+		files := map[string]*hcl.File{}
+		if one.Subject != nil {
+			file := excerpt(d.Files[one.Subject.Filename], &shown)
+			shown.Subject, shown.Context = shownAt(shown.Subject), shownAt(shown.Context)
+			files[shown.Subject.Filename] = file
+		}
+		if err := hcl.NewDiagnosticTextWriter(w, files, width, color).WriteDiagnostic(&shown); err != nil {
+			return err
+		}
 	}
-	return hcl.NewDiagnosticTextWriter(w, files, width, color).WriteDiagnostics(all)
+	if more := len(d.All) - maxShown; more > 0 {
+		if _, err := fmt.Fprintf(w, "%d more mistakes are not shown.\n\n", more); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// excerpt is the lines of a file that a diagnostic is about, on the lines that they
+// are on, and moves the diagnostic there: the writer walks through the whole file for
+// every diagnostic, letter by letter.
+func excerpt(file *hcl.File, d *hcl.Diagnostic) *hcl.File {
+	if file == nil {
+		return nil
+	}
+	whole := *d.Subject
+	if d.Context != nil && d.Context.Filename == whole.Filename {
+		whole = hcl.RangeOver(whole, *d.Context)
+	} else {
+		d.Context = nil
+	}
+	src := file.Bytes
+	if whole.Start.Byte < 0 || whole.Start.Byte > len(src) || whole.End.Byte < whole.Start.Byte || whole.Start.Line < 1 {
+		return &hcl.File{Bytes: printable(src), Nav: file.Nav}
+	}
+	start := bytes.LastIndexByte(src[:whole.Start.Byte], '\n') + 1
+	end := len(src)
+	if last := min(whole.End.Byte, end); bytes.IndexByte(src[last:], '\n') >= 0 {
+		end = last + bytes.IndexByte(src[last:], '\n') + 1
+	}
+	lines := bytes.Repeat([]byte("\n"), whole.Start.Line-1)
+	by := len(lines) - start
+	d.Subject, d.Context = moved(d.Subject, by), moved(d.Context, by)
+	return &hcl.File{Bytes: append(lines, printable(src[start:end])...), Nav: movedNav{file.Nav, by}}
+}
+
+// moved is a place so many bytes further on.
+func moved(at *hcl.Range, by int) *hcl.Range {
+	if at == nil {
+		return nil
+	}
+	out := *at
+	out.Start.Byte += by
+	out.End.Byte += by
+	return &out
+}
+
+// movedNav tells which block an excerpt's byte is in.
+type movedNav struct {
+	of any
+	by int
+}
+
+// ContextString is what the writer asks for.
+func (n movedNav) ContextString(offset int) string {
+	if of, ok := n.of.(interface{ ContextString(int) string }); ok {
+		return string(printable([]byte(of.ContextString(offset - n.by))))
+	}
+	return ""
 }
 
 // shownAt is a place whose file name is printable.

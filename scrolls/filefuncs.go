@@ -160,8 +160,8 @@ func (l *loader) templateFile(all map[string]function.Function) function.Functio
 		if _, err := utf8Text(data); err != nil {
 			return cty.NilVal, function.NewArgErrorf(0, "cannot use %q: %w", name, err)
 		}
-		if byteDepth(data) > maxNesting && templateDepth(data, name) > maxNesting {
-			return cty.NilVal, function.NewArgErrorf(0, "%q is nested too deep", name)
+		if err := shallow(data, name, hclsyntax.LexTemplate); err != nil {
+			return cty.NilVal, function.NewArgErrorf(0, "cannot use %q: %w", name, err)
 		}
 		vars, marks := args[1].Unmark()
 		if !vars.CanIterateElements() || !(vars.Type().IsObjectType() || vars.Type().IsMapType()) {

@@ -28,9 +28,8 @@ func FuzzLoad(f *testing.F) {
 	}
 	dir := write(f, functionFiles)
 	f.Fuzz(func(t *testing.T, src []byte) {
-		if strings.Contains(string(src), "range") || strings.Contains(string(src), "setproduct") ||
-			strings.Contains(string(src), "format") || strings.Contains(string(src), "indent") {
-			return // asked for a long list or text, they make one
+		if strings.Contains(string(src), "format") {
+			return // asked for a long text, it makes one
 		}
 		path := filepath.Join(dir, "scroll.hcl")
 		if err := os.WriteFile(path, src, 0o600); err != nil {

@@ -322,23 +322,6 @@ file "/b" { source = "s" }`,
 	}
 }
 
-func TestDeepNestingIsRefusedAndDeepTextIsNot(t *testing.T) {
-	for _, deep := range []string{
-		strings.Repeat("(", 100_000) + strings.Repeat(")", 100_000),
-		strings.Repeat("[", 2_000) + strings.Repeat("]", 2_000),
-		strings.Repeat("!", 2_000) + "true",
-		strings.Repeat(`"${`, 2_000) + "1" + strings.Repeat(`}"`, 2_000),
-	} {
-		if text := mistake(t, `job "a" { more = `+deep+` }`); !strings.Contains(text, "nested more than 500 deep") {
-			t.Errorf("%.80s", text)
-		}
-	}
-	s := must(t, "# "+strings.Repeat("-", 2000)+"\nfile \"/a\" {\n  content = \""+strings.Repeat(":(", 2000)+"\"\n}")
-	if got := only(t, s).Attrs["content"]; got != strings.Repeat(":(", 2000) {
-		t.Errorf("content %.20v", got)
-	}
-}
-
 func TestLaterFindingsAreShownAtTheirPlaces(t *testing.T) {
 	s := must(t, `
 file "/a" { content = "" }

@@ -3,10 +3,12 @@ package scrolls
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -99,6 +101,35 @@ func optionsIn(t *testing.T, name string) func(*Options) {
 			default:
 				t.Fatalf("%s asks for %q", name, field)
 			}
+		}
+	}
+}
+
+// TestManyMistakesAreToldInLittleTime has one that a variable spreads to every glyph.
+func TestManyMistakesAreToldInLittleTime(t *testing.T) {
+	const n = 10_000
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, "file \"etc/%d\" {\n  content = \"\"\n}\n", i)
+	}
+	_, err := loadText(t, text.String())
+	var mistakes *Diagnostics
+	if !errors.As(err, &mistakes) || len(mistakes.All) != n {
+		t.Fatalf("%.200v", err)
+	}
+	var b strings.Builder
+	start := time.Now()
+	if err := mistakes.Write(&b, 80, false); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	for _, want := range []string{
+		"scroll.hcl line 298, in file \"etc/99\":\n 298: file \"etc/99\" {\n", "9900 more mistakes are not shown.",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is missing in %.2000s", want, b.String())
 		}
 	}
 }

@@ -23,8 +23,8 @@ func readSource(what, name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", what, name, bare(err))
 	}
-	if tooDeep(src, name) {
-		return nil, fmt.Errorf("read %s %s: it is nested more than %d deep", what, name, maxNesting)
+	if err := parseable(src, name); err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", what, name, err)
 	}
 	return src, nil
 }
@@ -72,69 +72,4 @@ func notUTF8(src []byte, name string) (at hcl.Range, found bool) {
 		}
 	}
 	return hcl.Range{}, false
-}
-
-// maxNesting guards the parser's recursion against a file made to exhaust it.
-const maxNesting = 500
-
-// tooDeep says whether expressions or blocks nest deeper than the parser should go.
-// Most files are settled by looking at their bytes; only where strings or comments
-// are full of brackets are the tokens looked at.
-func tooDeep(src []byte, name string) bool {
-	if byteDepth(src) <= maxNesting {
-		return false
-	}
-	tokens, _ := hclsyntax.LexConfig(src, name, hcl.InitialPos)
-	return tokenDepth(tokens) > maxNesting
-}
-
-// templateDepth is how deep a template's expressions nest.
-func templateDepth(src []byte, name string) int {
-	tokens, _ := hclsyntax.LexTemplate(src, name, hcl.InitialPos)
-	return tokenDepth(tokens)
-}
-
-// byteDepth is an upper bound of the nesting: brackets count wherever they stand, and
-// so do signs in a row and the conditions of one line.
-func byteDepth(src []byte) int {
-	deepest, now, signs, conditions := 0, 0, 0, 0
-	for _, c := range src {
-		switch c {
-		case '{', '[', '(':
-			now++
-		case '}', ']', ')':
-			now = max(now-1, 0)
-		case '!', '-':
-			signs++
-		case '?':
-			conditions++
-		case '\n':
-			conditions = 0
-		}
-		if c != '!' && c != '-' && c != ' ' {
-			signs = 0
-		}
-		deepest = max(deepest, now+signs+conditions)
-	}
-	return deepest
-}
-
-// tokenDepth is how deep brackets, templates, signs and conditions nest.
-func tokenDepth(tokens hclsyntax.Tokens) int {
-	deepest, now, run := 0, 0, 0
-	for _, token := range tokens {
-		switch token.Type {
-		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen,
-			hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
-			now++
-		case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenTemplateSeqEnd:
-			now--
-		case hclsyntax.TokenBang, hclsyntax.TokenMinus, hclsyntax.TokenQuestion:
-			run++
-		case hclsyntax.TokenNewline, hclsyntax.TokenComma:
-			run = 0
-		}
-		deepest = max(deepest, now+run)
-	}
-	return deepest
 }

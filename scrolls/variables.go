@@ -212,6 +212,10 @@ func (l *loader) spelled(v *variable, g *given) (cty.Value, bool) {
 	if v.literal {
 		return cty.StringVal(g.text), true
 	}
+	if err := parseable([]byte(g.text), g.from); err != nil {
+		l.fail("Variable cannot be read", fmt.Sprintf("The value of %q, from %s: %s.", v.name, g.from, err), v.block.DefRange())
+		return cty.NilVal, false
+	}
 	expr, diags := hclsyntax.ParseExpression([]byte(g.text), g.from, hcl.InitialPos)
 	var value cty.Value
 	if !diags.HasErrors() {
