@@ -169,7 +169,7 @@ func (a *app) enact(ctx context.Context, c *cli.Command, destroy bool) error {
 		Approve: func(p *plan.Plan) (bool, error) { return a.approve(ctx, c, p, events) },
 		Tell:    events.tell, Run: s.whoRuns(command, scroll),
 	})
-	return a.conclude(c, events, report, errors.Join(err, journal.Close()))
+	return a.conclude(c, events, report, errors.Join(err, report.Closed(journal.Close())))
 }
 
 // checkLineage refuses a name that is bound elsewhere, and to destroy what was never

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,7 +16,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"golem/apply"
 	"golem/scrolls"
 )
 
@@ -68,11 +68,25 @@ func crashTree(root string) error {
 	}
 	err = errors.Join(err, os.Link(root+"/etc/twin", root+"/etc/twin.other"), os.Symlink("hosts", root+"/etc/alias"),
 		unix.Setxattr(root+"/etc/motd", "user.law", []byte("kept"), 0))
+	noDump(root + "/etc/motd")
 	for name := range files {
 		err = errors.Join(err, os.Chtimes(root+name, old, old))
 	}
 	return err
 }
+
+// noDump gives a file an inode flag, where the file system has them: the fingerprint
+// tells whether it comes back.
+func noDump(name string) {
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		_ = unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, 0x40)
+		unix.Close(fd)
+	}
+}
+
+// strangersEdit is what somebody wrote into a file that golem had written.
+const strangersEdit = "a stranger's\n"
 
 // crashScroll is what an act of the story declares: "one", then "two", then "none".
 func crashScroll(act string) *scrolls.Scroll {
@@ -137,7 +151,7 @@ func stage(t tester, before []string) (h *lawHost, found map[string]string) {
 			t.Fatalf("stage %s: %v %+v", act, err, failures(report))
 		}
 		if act == "one" { // a stranger's edit, for a repair
-			if err := os.WriteFile(h.root+"/etc/drift", []byte("a stranger's\n"), 0o644); err != nil {
+			if err := os.WriteFile(h.root+"/etc/drift", []byte(strangersEdit), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -176,6 +190,7 @@ func (h *lawHost) settles(t tester, act string, want, found map[string]string) {
 	if report, err = h.apply(crashScroll(act), "crash"); err != nil || !report.Plan.Empty() {
 		t.Fatalf("the run after that finds something to do: %v", err)
 	}
+	h.noTemps(t)
 	if report, err = h.apply(nil, "crash"); err != nil || report.Partial() {
 		t.Fatalf("destroy: %v %+v", err, failures(report))
 	}
@@ -184,6 +199,9 @@ func (h *lawHost) settles(t tester, act string, want, found map[string]string) {
 	}
 	h.noTemps(t)
 	h.check(t)
+	if act != "one" && !slices.Contains(h.kept(t), strangersEdit) {
+		t.Fatalf("%q is neither on the host nor kept", strangersEdit)
+	}
 }
 
 // noTemps fails if golem left a file beside a target.
@@ -238,8 +256,9 @@ func TestCrashAtEveryCall(t *testing.T) {
 	}
 }
 
-// TestCrashInRecovery kills the run that recovers a killed run, too: at every call
-// under GOLEM_SOAK, at a sample of them otherwise.
+// TestCrashInRecovery kills the run that recovers a killed run, too: at every one of
+// its calls where the most is to be taken back, and elsewhere at a sample of them; at
+// all of them under GOLEM_SOAK.
 func TestCrashInRecovery(t *testing.T) {
 	first, second := 11, 7
 	if os.Getenv("GOLEM_SOAK") != "" {
@@ -249,123 +268,55 @@ func TestCrashInRecovery(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			want := settledHost(t, a.before, a.act)
+			most := heaviest(t, a.before, a.act)
+			if again, _ := crashTwice(t, a.before, a.act, most, 1, 1, want); again < 20 {
+				t.Fatalf("killed at %d, the recovery could be killed at %d of its calls only", most, again)
+			}
 			for n := 5; ; n += first {
-				for m := 1 + n%second; ; m += second {
-					h, found := stage(t, a.before)
-					died := h.killed(t, a.act, n)
-					again := died && h.killed(t, a.act, m)
-					if died {
-						h.settles(t, a.act, want, found)
-					}
-					h.remove()
-					if !died {
-						return
-					}
-					if !again {
-						break
-					}
-				}
-			}
-		})
-	}
-}
-
-// faults are what a system call may come back with.
-var faults = []error{unix.ENOSPC, unix.EIO, unix.EROFS, unix.EACCES}
-
-// TestFailureAtEveryCall lets every single change fail in turn: what stands on the
-// host is old or new, never short; the exit says whether anything was touched; the
-// next run settles, and destroy gives back the fingerprint.
-func TestFailureAtEveryCall(t *testing.T) {
-	each := 1
-	if os.Getenv("GOLEM_SOAK") != "" {
-		each = len(faults)
-	}
-	for _, a := range acts {
-		t.Run(a.name, func(t *testing.T) {
-			t.Parallel()
-			want := settledHost(t, a.before, a.act)
-			for n := 1; ; n++ {
-				for k := range each {
-					if !failAt(t, a.before, a.act, n, faults[(n+k)%len(faults)], want) {
-						return
-					}
-				}
-			}
-		})
-	}
-}
-
-// failAt runs an act whose n-th change fails. It says whether there was an n-th.
-func failAt(t *testing.T, before []string, act string, n int, fault error, want map[string]string) bool {
-	h, found := stage(t, before)
-	defer h.remove()
-	was := h.fingerprint(t, false)
-	calls, where := 0, ""
-	report, err := h.applyWith(crashScroll(act), "crash", func(op, path string) error {
-		if calls++; calls == n {
-			where = op + " " + path
-			return fault
-		}
-		return nil
-	})
-	if where == "" {
-		return false
-	}
-	t.Logf("%v at %d: %s → %v %s", fault, n, where, err, report.Outcome)
-	now := h.fingerprint(t, false)
-	for p, text := range now {
-		if text != was[p] && text != want[p] && !between(p, text, was, want) {
-			t.Fatalf("%v at %s: %q is neither old nor new: %s\nwas  %s\nwant %s", fault, where, p, text, was[p], want[p])
-		}
-	}
-	var touched *apply.TouchedError
-	if err != nil && !errors.As(err, &touched) && !strings.HasPrefix(where, "journal checkpoint") {
-		if diff := compare(was, now); diff != "" {
-			t.Fatalf("%v at %s: golem says that nothing was touched (%v):\n%s", fault, where, err, diff)
-		}
-	}
-	h.settles(t, act, want, found)
-	return true
-}
-
-// between says that a path is in a state that stands between two settled leaves: a
-// made parent, or a file with the lines of one leaf but not of another.
-func between(p, text string, was, want map[string]string) bool {
-	return strings.HasPrefix(p, "/new") && was[p] == "" && strings.Contains(text, "mode 40755")
-}
-
-// TestFailureOfTheWayBack lets every change to the host fail from the n-th on, the way
-// back included: nothing is forgotten, and the next run takes back what is left.
-func TestFailureOfTheWayBack(t *testing.T) {
-	for _, a := range acts {
-		t.Run(a.name, func(t *testing.T) {
-			t.Parallel()
-			want := settledHost(t, a.before, a.act)
-			for n := 1; ; n++ {
-				h, found := stage(t, a.before)
-				calls, failed := 0, false
-				report, err := h.applyWith(crashScroll(a.act), "crash", func(op, _ string) error {
-					if strings.HasPrefix(op, "journal") {
-						return nil
-					}
-					if calls++; calls < n {
-						return nil
-					}
-					failed = true
-					return faults[n%len(faults)]
-				})
-				if failed && err == nil && !report.Partial() {
-					t.Fatalf("every change failed from %d on, and golem says that it settled", n)
-				}
-				if failed {
-					h.settles(t, a.act, want, found)
-				}
-				h.remove()
-				if !failed {
+				if _, died := crashTwice(t, a.before, a.act, n, 1+n%second, second, want); !died {
 					return
 				}
 			}
 		})
 	}
+}
+
+// crashTwice kills an act at its n-th change, and the run after that at every step-th
+// of its changes from m on. It returns at how many of them it did.
+func crashTwice(t *testing.T, before []string, act string, n, m, step int, want map[string]string) (times int, died bool) {
+	for ; ; m += step {
+		h, found := stage(t, before)
+		died = h.killed(t, act, n)
+		again := died && h.killed(t, act, m)
+		if died {
+			h.settles(t, act, want, found)
+		}
+		h.remove()
+		if !again {
+			return times, died
+		}
+		times++
+	}
+}
+
+// heaviest is the change of an act at which the most of the host is in flight: the
+// last one before the journal is written to again.
+func heaviest(t *testing.T, before []string, act string) int {
+	h, _ := stage(t, before)
+	defer h.remove()
+	calls, length, longest, at := 0, 0, 0, 0
+	_, err := h.applyWith(crashScroll(act), "crash", func(op, _ string) error {
+		calls++
+		if length++; strings.HasPrefix(op, "journal") {
+			length = 0
+		}
+		if length > longest {
+			longest, at = length, calls
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
 }

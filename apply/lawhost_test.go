@@ -55,26 +55,33 @@ func (h *lawHost) apply(scroll *scrolls.Scroll, lineage string) (*apply.Report, 
 // applyWith is apply with a hook that every change to the host or the journal asks
 // first.
 func (h *lawHost) applyWith(scroll *scrolls.Scroll, lineage string, fault func(op, path string) error) (*apply.Report, error) {
+	return h.applyAs(context.Background(), apply.Options{Scroll: scroll, Lineage: lineage}, fault)
+}
+
+// applyAs is applyWith with options of the run's own. A report that is no plan's is of
+// a run that did not come so far.
+func (h *lawHost) applyAs(ctx context.Context, o apply.Options, fault func(op, path string) error) (*apply.Report, error) {
 	host, err := reconcilers.OpenHost(h.root)
 	if err != nil {
 		return nil, err
 	}
 	defer host.Close()
 	// A test beside this one that forks holds every lock for an instant.
-	o := state.Options{Root: h.root, LockTimeout: 10 * time.Second}
+	so := state.Options{Root: h.root, LockTimeout: 10 * time.Second}
 	if fault != nil {
 		host.Fault = fault
-		o.Fault = func(op string) error { return fault("journal "+op, "") }
+		so.Fault = func(op string) error { return fault("journal "+op, "") }
 	}
-	journal, err := state.Open(filepath.Join(h.dir, "journal", "planroom.db"), o)
+	journal, err := state.Open(filepath.Join(h.dir, "journal", "planroom.db"), so)
 	if err != nil {
 		return &apply.Report{}, err
 	}
-	report, err := apply.Run(context.Background(), apply.Options{
-		Journal: journal, Host: host, HostName: "law", Scroll: scroll, Lineage: lineage, Destroy: scroll == nil,
-		Approve: func(*plan.Plan) (bool, error) { return true, nil },
-	})
-	return report, errors.Join(err, journal.Close())
+	o.Journal, o.Host, o.HostName, o.Destroy = journal, host, "law", o.Scroll == nil
+	if o.Approve == nil {
+		o.Approve = func(*plan.Plan) (bool, error) { return true, nil }
+	}
+	report, err := apply.Run(ctx, o)
+	return report, errors.Join(err, report.Closed(journal.Close()))
 }
 
 // kept returns the bytes of everything the journal keeps.
@@ -154,7 +161,7 @@ func (h *lawHost) fingerprint(t tester, times bool) map[string]string {
 			}
 			text += " target " + target
 		}
-		prints[name] = text + xattrText(p)
+		prints[name] = text + xattrText(p) + flagsText(p, st.Mode)
 		return nil
 	})
 	if err != nil {
@@ -186,6 +193,24 @@ func xattrText(p string) string {
 		}
 	}
 	return text
+}
+
+// flagsText tells the inode flags that a person can set, where there are any.
+func flagsText(p string, mode uint32) string {
+	const settable = 0xf8 // sync, immutable, append, nodump, noatime
+	if mode&unix.S_IFMT != unix.S_IFREG && mode&unix.S_IFMT != unix.S_IFDIR {
+		return ""
+	}
+	fd, err := unix.Open(p, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(fd)
+	flags, err := unix.IoctlGetInt(fd, unix.FS_IOC_GETFLAGS)
+	if err != nil || flags&settable == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" flags %x", flags&settable)
 }
 
 // compare lists where two fingerprints differ.

@@ -211,6 +211,15 @@ func (e *engine) ended(leaf *plan.Leaf, outcome string) {
 // Interrupted says that a run was stopped by a signal.
 func Interrupted(err error) bool { return errors.Is(err, context.Canceled) }
 
+// Closed tells of an error that came when the journal was closed behind the run: what
+// the run did stands all the same.
+func (r *Report) Closed(err error) error {
+	if err != nil && (r.Recovered != nil || r.Plan != nil && !r.Plan.Empty() && r.Ran()) {
+		return &TouchedError{err}
+	}
+	return err
+}
+
 // firstFailure is what stopped a run that did nothing.
 func (r *Report) firstFailure() error {
 	for _, l := range r.Leaves {

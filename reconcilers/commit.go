@@ -177,7 +177,7 @@ func (b *batch) swap(dirfd int, name string, s *shift) error {
 	err := unix.Renameat2(dirfd, s.temp, dirfd, name, unix.RENAME_EXCHANGE)
 	switch {
 	case err == nil:
-		return b.letGo(dirfd, s)
+		return b.letGo(dirfd, name, s)
 	case errors.Is(err, unix.ENOENT):
 		return fmt.Errorf("replace %s: %w: it is gone", quote(s.path), ErrMoved)
 	case errors.Is(err, unix.EBUSY) && s.from.Type == File && s.to.Type == File:
@@ -203,11 +203,18 @@ func (b *batch) swapBlind(dirfd int, name string, s *shift) error {
 	return nil
 }
 
-// letGo removes what a swap displaced, which now has the temp's name.
-func (b *batch) letGo(dirfd int, s *shift) error {
+// letGo removes what a swap displaced, which now has the temp's name. What somebody put
+// there meanwhile and golem cannot keep goes back to its place.
+func (b *batch) letGo(dirfd int, name string, s *shift) error {
 	was, err := b.displaced(dirfd, s)
 	if err != nil {
 		return err
+	}
+	if !keepable(was) && was != s.from.Type {
+		if err := b.putBack(dirfd, name, s.path, s.temp); err != nil {
+			return err
+		}
+		return fmt.Errorf("replace %s: %w: it is a %s", quote(s.path), ErrMoved, was)
 	}
 	flag := 0
 	if was == Dir {
@@ -218,6 +225,26 @@ func (b *batch) letGo(dirfd int, s *shift) error {
 	}
 	if err := unix.Unlinkat(dirfd, s.temp, flag); err != nil {
 		return fmt.Errorf("remove what was at %s: %w", quote(s.path), err)
+	}
+	return nil
+}
+
+// keepable says whether the journal can keep what stands at a path, so that golem may
+// displace it.
+func keepable(t Type) bool { return t == Absent || t == File || t == Link }
+
+// putBack gives what has the temp's name the path's again. What golem put there, if
+// anything, has the temp's name then.
+func (b *batch) putBack(dirfd int, name, path, temp string) error {
+	if err := b.h.fault("rename", path); err != nil {
+		return err
+	}
+	err := unix.Renameat2(dirfd, temp, dirfd, name, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EEXIST) {
+		err = unix.Renameat2(dirfd, temp, dirfd, name, unix.RENAME_EXCHANGE)
+	}
+	if err != nil {
+		return fmt.Errorf("put back what was at %s: %w", quote(path), err)
 	}
 	return nil
 }
@@ -236,12 +263,15 @@ func (b *batch) displaced(dirfd int, s *shift) (Type, error) {
 	if err != nil {
 		return "", fmt.Errorf("look at what was at %s: %w", quote(s.path), err)
 	}
-	if now.Type == Dir || now.Type == Link && s.from.Type == Link && now.Target == s.from.Target ||
+	if !keepable(now.Type) || now.Type == Link && s.from.Type == Link && now.Target == s.from.Target ||
 		now.Type == File && s.from.Type == File && now.Hash == s.from.Hash {
 		return now.Type, nil
 	}
 	return now.Type, b.keepAt(dirfd, s.temp, s.path, now)
 }
+
+// racy is why something is kept that came to a path while golem was about to write it.
+const racy = "was there when golem came to write, and was not what it had seen"
 
 // keepAt gives an object to the journal for safe keeping.
 func (b *batch) keepAt(dirfd int, name, path string, n Node) error {
@@ -255,7 +285,7 @@ func (b *batch) keepAt(dirfd int, name, path string, n Node) error {
 			return os.NewFile(uintptr(fd), name), nil
 		}
 	}
-	return b.keep(path, n, open)
+	return b.keep(path, n, racy, open)
 }
 
 // over writes new content into the very inode that is there. The old content is in
@@ -332,7 +362,7 @@ func (b *batch) remove(dirfd int, name string, s *shift) error {
 	if err != nil {
 		return fmt.Errorf("remove %s: %w", quote(s.path), err)
 	}
-	return b.letGo(dirfd, s)
+	return b.letGo(dirfd, name, s)
 }
 
 // sync makes the batch durable: each touched directory, or whole file systems.

@@ -156,8 +156,8 @@ func (surfaces) Enact(ctx context.Context, w *World, store Store, turns []*Turn)
 
 // keepWith makes a keeper of the store, for what is displaced in a race.
 func keepWith(store Store, step *state.Step) keeper {
-	return func(path string, n Node, open func() (*os.File, error)) error {
-		k := kept(path, n, "was there when golem came to write, and was not what it had seen")
+	return func(path string, n Node, reason string, open func() (*os.File, error)) error {
+		k := kept(path, n, reason)
 		k.Run = step.Run
 		return store.Keep(k, open)
 	}

@@ -168,8 +168,7 @@ func (k *work) leave() error {
 	}
 	reason := fmt.Sprintf("left as it is: a %s is there now that is not golem's", k.now.Type)
 	if found := k.s.found; found.Type == File && found.Blob != "" {
-		why := fmt.Sprintf("the original could not be put back: a %s is in its place", k.now.Type)
-		k.t.Keeps = append(k.t.Keeps, kept(k.r.Resource, found, why))
+		k.t.Keeps = append(k.t.Keeps, kept(k.r.Resource, found, homeless(k.now.Type)))
 		reason += "; the original goes to golem kept"
 	}
 	for _, layer := range k.dropped() {
@@ -179,6 +178,11 @@ func (k *work) leave() error {
 	k.t.Seen, k.t.Leaves = k.now, k.now
 	k.t.encodeStep(k.now)
 	return nil
+}
+
+// homeless is why an original is kept that cannot go back.
+func homeless(now Type) string {
+	return fmt.Sprintf("the original could not be put back: a %s is in its place", now)
 }
 
 // dropped are the layers that go in this turn, newest first. A glyph whose layer went

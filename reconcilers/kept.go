@@ -37,7 +37,7 @@ func RestoreKept(h *Host, blobs Blobs, k *state.Kept, path string) error {
 	if now.Type != Absent {
 		return &OccupiedError{Path: at.real, ID: k.ID}
 	}
-	b := h.newBatch(blobs, func(string, Node, func() (*os.File, error)) error { return ErrMoved }, 1)
+	b := h.newBatch(blobs, func(string, Node, string, func() (*os.File, error)) error { return ErrMoved }, 1)
 	defer b.close()
 	s := &shift{path: at.real, from: now, to: n, temp: tempName()}
 	_, err = b.run(context.Background(), []*shift{s})

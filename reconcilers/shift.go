@@ -70,8 +70,8 @@ func (s *shift) way() way {
 }
 
 // A keeper makes something that golem displaces durable in the journal, before it is
-// gone. open gives its bytes; it is nil for what has none.
-type keeper func(path string, n Node, open func() (*os.File, error)) error
+// gone. open gives its bytes; it is nil for what has none, and for what the journal has.
+type keeper func(path string, n Node, reason string, open func() (*os.File, error)) error
 
 // A batch does shifts that share their syncs.
 type batch struct {

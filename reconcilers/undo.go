@@ -11,21 +11,28 @@ import (
 
 // undo returns a path to what stood there before a step. It succeeds when the step
 // never ran, ran half, or was already taken back. What it finds in the way that is
-// neither the before nor the after is kept first.
+// neither the before nor the after is kept first; what cannot be kept (somebody's
+// directory) stays, and the before is kept instead.
 //
 // made are the directories the step made, outermost first; they go again if empty.
 func (h *Host) undo(ctx context.Context, blobs Blobs, keep keeper, u undoing) error {
 	b := h.newBatch(blobs, keep, 1)
 	defer b.close()
+	if err := b.clearTemp(u); err != nil {
+		return err
+	}
 	now, err := h.observe(b.d, u.path, 0)
 	if err != nil {
 		return err
 	}
-	if err := b.clearTemp(u); err != nil {
-		return err
-	}
 	s := &shift{path: u.path, from: now, to: u.before, temp: u.temp, parents: u.parents}
-	if s.way() != wayNone {
+	switch {
+	case s.way() == wayNone:
+	case u.foreign(now):
+		if err := b.keepBefore(u, now); err != nil {
+			return err
+		}
+	default:
 		if err := b.keepStranger(u, now); err != nil {
 			return err
 		}
@@ -45,11 +52,26 @@ type undoing struct {
 	made          []string
 }
 
+// foreign says that something stands at the path which golem cannot keep and did not
+// put there.
+func (u undoing) foreign(now Node) bool {
+	return !keepable(now.Type) && now.Type != u.before.Type && now.Type != u.after.Type
+}
+
+// keepBefore keeps what cannot go back to its place, from the bytes that the journal
+// has of it.
+func (b *batch) keepBefore(u undoing, now Node) error {
+	if u.before.Type == Absent || !keepable(u.before.Type) {
+		return nil
+	}
+	return b.keep(u.path, u.before, homeless(now.Type), nil)
+}
+
 // clearTemp removes what a dead or failed attempt left beside the path: the new
-// object, or the displaced old one. Anything else there was displaced in a race, and
-// is kept.
+// object, or the displaced old one. Anything else there was displaced in a race: it is
+// kept, or goes back to its place.
 func (b *batch) clearTemp(u undoing) error {
-	dir, _ := split(u.path)
+	dir, name := split(u.path)
 	fd, err := b.d.fd(dir)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 		return nil
@@ -64,33 +86,59 @@ func (b *batch) clearTemp(u undoing) error {
 	if left.Type == Absent {
 		return nil
 	}
-	// A temp with no more than golem's own 0600 and root's bytes may be half
-	// written; it is a stranger's only if it came off the path by a swap, and then
-	// it is not the newest thing golem made. A swap is proved by the new bytes being
-	// at the path.
-	if left.Type == File && left.Hash != u.before.Hash && left.Hash != u.after.Hash {
-		now, err := b.h.observe(b.d, u.path, 0)
-		if err != nil {
+	b.dirty[dir] = true
+	if !u.foreign(left) {
+		if err := b.keepDisplaced(fd, u, left); err != nil {
 			return err
 		}
-		if now.Type == u.after.Type && (now.Type != File || now.Hash == u.after.Hash) {
-			if err := b.keepAt(fd, u.temp, u.path, left); err != nil {
-				return err
-			}
+		err := b.unlinkTemp(fd, u, left.Type)
+		if !errors.Is(err, unix.ENOTEMPTY) {
+			return err
 		}
 	}
+	if err := b.putBack(fd, name, u.path, u.temp); err != nil {
+		return err
+	}
+	if left, err = observeAt(fd, u.temp, 0); err != nil || left.Type == Absent {
+		return err
+	}
+	return b.unlinkTemp(fd, u, left.Type)
+}
+
+func (b *batch) unlinkTemp(dirfd int, u undoing, is Type) error {
 	flag := 0
-	if left.Type == Dir {
+	if is == Dir {
 		flag = unix.AT_REMOVEDIR
 	}
 	if err := b.h.fault("unlink", u.path); err != nil {
 		return err
 	}
-	if err := unix.Unlinkat(fd, u.temp, flag); err != nil {
+	if err := unix.Unlinkat(dirfd, u.temp, flag); err != nil {
 		return fmt.Errorf("remove what was left beside %s: %w", quote(u.path), err)
 	}
-	b.dirty[dir] = true
 	return nil
+}
+
+// keepDisplaced keeps what has the temp's name if it came off the path in a race. A
+// temp with no more than golem's own 0600 and root's bytes may be half written; it is a
+// stranger's only if it came off the path by a swap, and then it is not the newest
+// thing golem made. A swap is proved by the new object being at the path.
+func (b *batch) keepDisplaced(dirfd int, u undoing, left Node) error {
+	for _, own := range []Node{u.before, u.after} {
+		if left.Type == Dir || left.Type == own.Type && left.Hash == own.Hash && left.Target == own.Target {
+			return nil
+		}
+	}
+	if left.Type == File {
+		now, err := b.h.observe(b.d, u.path, 0)
+		if err != nil {
+			return err
+		}
+		if now.Type != u.after.Type || now.Type == File && now.Hash != u.after.Hash {
+			return nil
+		}
+	}
+	return b.keepAt(dirfd, u.temp, u.path, left)
 }
 
 // keepStranger keeps what stands at the path if neither the step nor golem before
