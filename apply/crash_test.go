@@ -231,6 +231,7 @@ func settledHost(t tester, before []string, act string) map[string]string {
 // TestCrashAtEveryCall kills golem at every single change to the host or the journal:
 // the next run settles, and destroy gives back the fingerprint.
 func TestCrashAtEveryCall(t *testing.T) {
+	t.Parallel()
 	for _, a := range acts {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
@@ -260,6 +261,7 @@ func TestCrashAtEveryCall(t *testing.T) {
 // its calls where the most is to be taken back, and elsewhere at a sample of them; at
 // all of them under GOLEM_SOAK.
 func TestCrashInRecovery(t *testing.T) {
+	t.Parallel()
 	first, second := 11, 7
 	if os.Getenv("GOLEM_SOAK") != "" {
 		first, second = 1, 1

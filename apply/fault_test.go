@@ -21,6 +21,7 @@ var faults = []error{unix.ENOSPC, unix.EIO, unix.EROFS, unix.EACCES}
 // the error tells what the system said, and whether anything was touched; the next run
 // settles, and destroy gives back the fingerprint.
 func TestFailureAtEveryCall(t *testing.T) {
+	t.Parallel()
 	each := 1
 	if os.Getenv("GOLEM_SOAK") != "" {
 		each = len(faults)
@@ -190,6 +191,7 @@ func noteAlone(report *apply.Report, alone map[string]bool) {
 // TestFailureOfTheWayBack lets every change to the host fail from the n-th on, the way
 // back included: nothing is forgotten, and the next run takes back what is left.
 func TestFailureOfTheWayBack(t *testing.T) {
+	t.Parallel()
 	for _, a := range acts {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
