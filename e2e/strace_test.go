@@ -129,7 +129,7 @@ func (x *traced) calls() []tracedCall {
 			continue
 		}
 		name, _, ok := strings.Cut(rest, "(")
-		if !ok {
+		if !ok || name == "???" { // a signal; a thread that ended while strace looked
 			continue
 		}
 		open[thread] = len(all)
