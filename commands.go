@@ -111,8 +111,11 @@ func (s *session) target(destroy bool) (*scrolls.Scroll, string, error) {
 // An unnamedError says that destroy cannot tell what to destroy.
 type unnamedError struct{}
 
-func (*unnamedError) Error() string { return errNoLineage.Error() }
-func (*unnamedError) Hint() string  { return "golem destroy --name NAME needs no scroll" }
+func (*unnamedError) Error() string {
+	return "destroy: the scroll cannot be read, so its name is not known"
+}
+
+func (*unnamedError) Hint() string { return "golem destroy --name NAME needs no scroll" }
 
 func (a *app) applyCommand() *cli.Command {
 	return &cli.Command{

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -149,6 +148,3 @@ func (s *session) whoRuns(command string, scroll *scrolls.Scroll) state.Run {
 	}
 	return r
 }
-
-// errNoLineage says that destroy was not told what to destroy.
-var errNoLineage = errors.New("destroy: the scroll cannot be read, so its name is not known")

@@ -182,8 +182,8 @@ func (e *engine) guard() error {
 	}
 	s := e.plan.Summary()
 	inForce := s.Remove + s.Replace + s.Repair + s.Unchanged
-	if allowed := e.o.Scroll.Policies[""].MaxRemoves; allowed >= 0 && e.o.Scroll.Policies[""] != (scrolls.Policy{}) {
-		if s.Remove > allowed {
+	if policy, ok := e.o.Scroll.Policies[""]; ok && policy.MaxRemoves >= 0 {
+		if s.Remove > policy.MaxRemoves {
 			return &ManyRemovesError{s.Remove, inForce}
 		}
 		return nil

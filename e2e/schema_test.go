@@ -392,16 +392,13 @@ func TestTheValidatorFindsMistakes(t *testing.T) {
 // injected runs apply on the stage with a fault in the system call that moves files in.
 func (s *stage) injected(t *testing.T, fault string) answer {
 	t.Helper()
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		t.Skip("strace is not installed, so no fault can be injected")
-	}
+	needStrace(t)
 	bin, err := built()
 	if err != nil {
 		t.Fatal(err)
 	}
 	args := append([]string{"-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat2", "-e", "inject=renameat2:" + fault, bin, "apply", "--auto-approve", "--json"}, s.args...)
-	cmd := exec.Command(strace, args...)
+	cmd := exec.Command("strace", args...)
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); cmd.ProcessState == nil {

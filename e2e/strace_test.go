@@ -18,16 +18,24 @@ type traced struct {
 	bin, dir, root, log string
 }
 
+// needStrace skips where no system call can be seen, and fails where that counts.
+func needStrace(t *testing.T) {
+	t.Helper()
+	out, err := exec.Command("strace", "-o", os.DevNull, "true").CombinedOutput()
+	if err == nil {
+		return
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("strace does not run here: %v\n%s", err, out)
+	}
+	t.Skipf("strace does not run here, so no system call can be seen: %v", err)
+}
+
 // tracer makes one with files glyphs in its scroll, in leaves of perLeaf (0: in one).
 // Without strace there is no proof, which fails where it counts.
 func tracer(t *testing.T, files, perLeaf int) *traced {
 	t.Helper()
-	if out, err := exec.Command("strace", "-o", os.DevNull, "true").CombinedOutput(); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("strace does not run here: %v\n%s", err, out)
-		}
-		t.Skipf("strace does not run here, so no system call can be seen: %v", err)
-	}
+	needStrace(t)
 	bin, err := built()
 	if err != nil {
 		t.Fatal(err)

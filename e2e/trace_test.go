@@ -13,13 +13,10 @@ import (
 // paths of descriptors written out.
 func (b *box) traced(calls string, args ...string) []string {
 	b.t.Helper()
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		b.t.Skip("strace is not installed")
-	}
+	needStrace(b.t)
 	out := filepath.Join(b.dir, "trace")
 	cmd := b.command(args...)
-	cmd.Args = append([]string{"sh", "-c", `umask 000; exec "$@"`, "sh", strace, "-f", "-y", "-s", "0", "-o", out, "-e", "trace=" + calls}, cmd.Args...)
+	cmd.Args = append([]string{"sh", "-c", `umask 000; exec "$@"`, "sh", "strace", "-f", "-y", "-s", "0", "-o", out, "-e", "trace=" + calls}, cmd.Args...)
 	cmd.Path = "/bin/sh"
 	if a := b.finish(cmd); a.code != 0 {
 		b.t.Fatalf("golem %v under strace: exit %d\n%s%s", args, a.code, a.stdout, a.stderr)

@@ -89,7 +89,7 @@ func RevisionTable(out *Printer, rows []RevisionRow) error {
 
 func (r RevisionRow) who() string {
 	if r.SudoUser != "" {
-		return printable(r.SudoUser)
+		return Printable(r.SudoUser)
 	}
 	return fmt.Sprintf("uid %d", r.UID)
 }
@@ -153,15 +153,15 @@ func ShowRevision(r *state.Revision, steps []*state.Step) *RevisionDoc {
 // Text shows a revision to a person.
 func (d *RevisionDoc) Text(out *Printer) error {
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "%s  %s  %s by %s, golem %s\n", out.Bold(printable(d.ID)), d.At, d.Outcome, d.who(), printable(d.Version))
+	fmt.Fprintf(b, "%s  %s  %s by %s, golem %s\n", out.Bold(Printable(d.ID)), d.At, d.Outcome, d.who(), Printable(d.Version))
 	if d.Source != "" {
-		fmt.Fprintf(b, "from %s\n", printable(d.Source))
+		fmt.Fprintf(b, "from %s\n", Printable(d.Source))
 	}
 	for _, leaf := range d.Leaves {
 		if leaf.Outcome != "settled" {
-			fmt.Fprintf(b, "%s: %s\n", printable(leaf.Leaf), leaf.Outcome)
+			fmt.Fprintf(b, "%s: %s\n", Printable(leaf.Leaf), leaf.Outcome)
 			for _, f := range leaf.Failures {
-				fmt.Fprintf(b, "    %s\n", strings.Join(wrap(printable(f), out.wrapAt(4)), "\n    "))
+				fmt.Fprintf(b, "    %s\n", strings.Join(Wrap(Printable(f), out.wrapAt(4)), "\n    "))
 			}
 		}
 	}
@@ -173,13 +173,13 @@ func (d *RevisionDoc) Text(out *Printer) error {
 		if c.Status != state.Done {
 			status = " (" + string(c.Status) + ")"
 		}
-		fmt.Fprintf(b, "  %s %s\n", out.marks[c.Op].Render(Mark(c.Op)), out.beside(printable(c.Key), printable(c.Reason)+status, 4))
+		fmt.Fprintf(b, "  %s %s\n", out.marks[c.Op].Render(Mark(c.Op)), out.beside(Printable(c.Key), Printable(c.Reason)+status, 4))
 	}
 	b.WriteString("\nIn force after it\n")
 	for _, leaf := range d.Declared {
-		fmt.Fprintf(b, "  %s\n", printable(leaf.Leaf))
+		fmt.Fprintf(b, "  %s\n", Printable(leaf.Leaf))
 		for _, key := range leaf.Keys {
-			fmt.Fprintf(b, "    %s\n", out.hanging(printable(key), 4, 6))
+			fmt.Fprintf(b, "    %s\n", out.hanging(Printable(key), 4, 6))
 		}
 	}
 	if len(d.Declared) == 0 {
@@ -215,7 +215,7 @@ func KeyTable(out *Printer, rows []KeyRow) error {
 	}
 	cells := make([][]string, 0, len(rows))
 	for _, r := range rows {
-		cells = append(cells, []string{printable(r.Key), printable(fmt.Sprintf("%s@%d", r.Lineage, r.Revision)), printable(r.Leaf)})
+		cells = append(cells, []string{Printable(r.Key), Printable(fmt.Sprintf("%s@%d", r.Lineage, r.Revision)), Printable(r.Leaf)})
 	}
 	return out.table([]string{"KEY", "SINCE", "LEAF"}, cells)
 }
@@ -270,19 +270,19 @@ func shown(g *scrolls.Glyph) map[string]any {
 // Text shows a key to a person.
 func (d *KeyDoc) Text(out *Printer) error {
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "%s  %s@%d, leaf %s\n", out.Bold(printable(d.Key)), printable(d.Lineage), d.Revision, printable(d.Leaf))
+	fmt.Fprintf(b, "%s  %s@%d, leaf %s\n", out.Bold(Printable(d.Key)), Printable(d.Lineage), d.Revision, Printable(d.Leaf))
 	for _, name := range slices.Sorted(maps.Keys(d.Attrs)) {
 		value, err := json.Marshal(d.Attrs[name])
 		if err != nil || !utf8.Valid(value) {
 			value = []byte("?")
 		}
-		fmt.Fprintf(b, "  %s = %s\n", name, out.clip(printable(string(value)), len(name)+5))
+		fmt.Fprintf(b, "  %s = %s\n", name, out.clip(Printable(string(value)), len(name)+5))
 	}
 	if len(d.Found) > 0 {
-		fmt.Fprintf(b, "found before golem: %s\n", out.hanging(printable(reconcilers.FoundText(d.Found)), 20, 2))
+		fmt.Fprintf(b, "found before golem: %s\n", out.hanging(Printable(reconcilers.FoundText(d.Found)), 20, 2))
 	}
 	if len(d.Layers) > 1 {
-		fmt.Fprintf(b, "layers, oldest first: %s\n", out.hanging(printable(strings.Join(d.Layers, ", ")), 22, 2))
+		fmt.Fprintf(b, "layers, oldest first: %s\n", out.hanging(Printable(strings.Join(d.Layers, ", ")), 22, 2))
 	}
 	return out.Printf("%s", b.String())
 }
@@ -319,7 +319,7 @@ func KeptTable(out *Printer, rows []KeptRow) error {
 	}
 	cells := make([][]string, 0, len(rows))
 	for _, r := range rows {
-		cells = append(cells, []string{fmt.Sprint(r.ID), r.At, fmt.Sprint(r.Size), printable(r.Path), printable(r.Reason)})
+		cells = append(cells, []string{fmt.Sprint(r.ID), r.At, fmt.Sprint(r.Size), Printable(r.Path), Printable(r.Reason)})
 	}
 	return out.table([]string{"ID", "TIME", "BYTES", "PATH", "WHY"}, cells)
 }
@@ -343,14 +343,14 @@ func Findings(all []state.Finding) []FindingRow {
 // FindingTable shows a check's result.
 func FindingTable(out *Printer, journal string, rows []FindingRow) error {
 	if len(rows) == 0 {
-		return out.Printf("%s is whole.\n", printable(journal))
+		return out.Printf("%s is whole.\n", Printable(journal))
 	}
 	for _, r := range rows {
 		dress := out.Warn
 		if r.Level == state.Damage {
 			dress = out.Bad
 		}
-		if err := out.Printf("%s  %s: %s\n", dress(string(r.Level)), printable(r.What), printable(r.Detail)); err != nil {
+		if err := out.Printf("%s  %s: %s\n", dress(string(r.Level)), Printable(r.What), Printable(r.Detail)); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"sort"
 
@@ -167,14 +166,4 @@ func coveredBy(paths []string, path string) bool {
 	inside := path + "/"
 	i = i + sort.SearchStrings(paths[i:], inside)
 	return i < len(paths) && len(paths[i]) > len(inside) && paths[i][:len(inside)] == inside
-}
-
-// A ForeignError says that keys belong to another lineage already.
-type ForeignError struct {
-	Key     scrolls.Key
-	Lineage string
-}
-
-func (e *ForeignError) Error() string {
-	return fmt.Sprintf("plan %s: it belongs to the lineage %q", e.Key, e.Lineage)
 }

@@ -100,7 +100,7 @@ func (p *Plan) Text(out *Printer) error {
 	out.byProducts(b, p)
 	out.warnings(b, p)
 	for _, key := range p.Unknown {
-		fmt.Fprintf(b, "\n%s: unknown kind, left alone\n", printable(string(key)))
+		fmt.Fprintf(b, "\n%s: unknown kind, left alone\n", Printable(string(key)))
 	}
 	if n := len(p.Updates); n > 0 {
 		fmt.Fprintf(b, "\n%s brought up to date in the journal, without a change to the host.\n", count(n, "record is", "records are"))
@@ -120,7 +120,7 @@ func (p *Plan) header(out *Printer, b *strings.Builder) {
 	case !p.Empty():
 		next = fmt.Sprintf("revision %d → %d", p.Revision, p.Revision+1)
 	}
-	fmt.Fprintf(b, "%s · %s on %s · %s\n", out.bold.Render("golem plan"), printable(p.Name), printable(p.Host), next)
+	fmt.Fprintf(b, "%s · %s on %s · %s\n", out.bold.Render("golem plan"), Printable(p.Name), Printable(p.Host), next)
 }
 
 func (r *Recovery) sentence() string {
@@ -141,14 +141,14 @@ func (out *Printer) leaf(b *strings.Builder, leaf *Leaf) {
 	if len(changes) == 0 {
 		return
 	}
-	title := out.bold.Render(printable(leaf.Path))
+	title := out.bold.Render(Printable(leaf.Path))
 	if leaf.Gone {
 		title += " (no longer declared)"
 	}
 	fmt.Fprintf(b, "\n%s\n", title)
 	width := 0
 	for _, c := range changes {
-		width = max(width, runewidth.StringWidth(printable(string(c.Key))))
+		width = max(width, runewidth.StringWidth(Printable(string(c.Key))))
 	}
 	for _, c := range changes {
 		out.change(b, c, min(width, maxKeyColumn))
@@ -168,7 +168,7 @@ func (out *Printer) wrapAt(column int) int {
 
 // change writes one glyph's part: mark, key, op, reason, and the diff beneath.
 func (out *Printer) change(b *strings.Builder, c Told, width int) {
-	key := printable(string(c.Key))
+	key := Printable(string(c.Key))
 	op := string(c.Op)
 	if c.Op == state.Remove && c.Effect == "forget" {
 		op = "forget"
@@ -176,7 +176,7 @@ func (out *Printer) change(b *strings.Builder, c Told, width int) {
 	mark := out.marks[c.Op]
 	const opColumn, indent = 9, 6
 	head := "  " + mark.Render(Mark(c.Op)) + " "
-	reason := printable(c.Reason)
+	reason := Printable(c.Reason)
 	column := 4 + max(width, runewidth.StringWidth(key)) + 2 + opColumn
 	if wide := out.style.Width; wide == 0 || column+runewidth.StringWidth(reason) <= wide {
 		b.WriteString(strings.TrimRight(head+pad(key, width)+"  "+mark.Render(pad(op, opColumn))+reason, " ") + "\n")
@@ -187,12 +187,12 @@ func (out *Printer) change(b *strings.Builder, c Told, width int) {
 		} else {
 			fmt.Fprintf(b, "%s%s\n%s%s\n", head, out.hanging(key, 4, indent), strings.Repeat(" ", indent), mark.Render(op))
 		}
-		for _, line := range wrap(reason, out.wrapAt(indent)) {
+		for _, line := range Wrap(reason, out.wrapAt(indent)) {
 			fmt.Fprintf(b, "%s%s\n", strings.Repeat(" ", indent), line)
 		}
 	}
 	for _, no := range c.Irreversible {
-		fmt.Fprintf(b, "      %s\n", out.warn.Render("cannot be undone: "+printable(no)))
+		fmt.Fprintf(b, "      %s\n", out.warn.Render("cannot be undone: "+Printable(no)))
 	}
 	out.diff(b, c)
 }
@@ -250,7 +250,7 @@ func (out *Printer) byProducts(b *strings.Builder, p *Plan) {
 		if t.Removes() {
 			op, why = state.Remove, "removed: nothing needs it any more"
 		}
-		lines = append(lines, fmt.Sprintf("  %s %s", out.marks[op].Render(Mark(op)), out.beside(printable(t.Resource), why, 4)))
+		lines = append(lines, fmt.Sprintf("  %s %s", out.marks[op].Render(Mark(op)), out.beside(Printable(t.Resource), why, 4)))
 	}
 	if len(lines) > 0 {
 		fmt.Fprintf(b, "\nDirectories golem made on the way\n%s\n", strings.Join(lines, "\n"))
@@ -262,7 +262,7 @@ func (out *Printer) warnings(b *strings.Builder, p *Plan) {
 	var lines []string
 	for _, c := range p.Changes() {
 		for _, no := range c.Irreversible {
-			lines = append(lines, "  "+out.beside(printable(string(c.Key)), printable(no), 2))
+			lines = append(lines, "  "+out.beside(Printable(string(c.Key)), Printable(no), 2))
 		}
 	}
 	if len(lines) > 0 {
@@ -284,14 +284,8 @@ func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(width-runewidth.StringWidth(s), 0))
 }
 
-// Wrap is wrap for the floors above.
-func Wrap(text string, width int) []string { return wrap(text, width) }
-
-// Printable is printable for the floors above.
-func Printable(s string) string { return printable(s) }
-
-// printable escapes what could move the cursor or forge a line.
-func printable(s string) string {
+// Printable escapes what could move the cursor or forge a line.
+func Printable(s string) string {
 	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || isBidi(r) }) < 0 {
 		return s
 	}

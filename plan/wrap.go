@@ -6,9 +6,9 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// wrap breaks text at spaces so that no line is wider than width; 0 is no limit. A
+// Wrap breaks text at spaces so that no line is wider than width; 0 is no limit. A
 // word that is wider is cut.
-func wrap(text string, width int) []string {
+func Wrap(text string, width int) []string {
 	if width == 0 || runewidth.StringWidth(text) <= width {
 		return []string{text}
 	}
@@ -59,5 +59,5 @@ func (out *Printer) beside(thing, word string, column int) string {
 	}
 	indent := column + 2
 	beneath := "\n" + strings.Repeat(" ", indent)
-	return out.hanging(thing, column, indent) + beneath + strings.Join(wrap(word, out.wrapAt(indent)), beneath)
+	return out.hanging(thing, column, indent) + beneath + strings.Join(Wrap(word, out.wrapAt(indent)), beneath)
 }

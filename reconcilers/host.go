@@ -30,7 +30,6 @@ type Host struct {
 	rootfd int
 	mu     sync.Mutex
 	users  *names
-	noSwap map[uint64]bool // devices without RENAME_EXCHANGE
 }
 
 // OpenHost opens the file tree at root.
@@ -44,7 +43,7 @@ func OpenHost(root string) (*Host, error) {
 	}
 	return &Host{
 		Root: root, UID: os.Geteuid(), GID: os.Getegid(),
-		rootfd: fd, noSwap: map[uint64]bool{},
+		rootfd: fd,
 	}, nil
 }
 

@@ -1,7 +1,6 @@
 package reconcilers
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -23,7 +22,7 @@ func (s surfaces) Locate(w *World, glyphs []*scrolls.Glyph, gone []Gone) (map[*s
 			at, err := final.locate(g)
 			if err != nil {
 				mistakes = append(mistakes, Mistake{Glyph: g, Problem: scrolls.Problem{
-					Attr: "path", Summary: "Path cannot be used", Detail: sentence(err),
+					Attr: "path", Summary: "Path cannot be used", Detail: Sentence(err),
 				}})
 				continue
 			}
@@ -40,8 +39,8 @@ func (s surfaces) Locate(w *World, glyphs []*scrolls.Glyph, gone []Gone) (map[*s
 	return spots, append(mistakes, w.twins(glyphs, spots)...)
 }
 
-// sentence makes an error's text one.
-func sentence(err error) string {
+// Sentence makes an error's text one, as a diagnostic's detail is.
+func Sentence(err error) string {
 	return upperFirst(err.Error()) + "."
 }
 
@@ -200,13 +199,4 @@ func (w *World) twins(glyphs []*scrolls.Glyph, spots map[*scrolls.Glyph]Spot) []
 		}})
 	}
 	return mistakes
-}
-
-// Sight describes what a turn saw, for a fingerprint.
-func (t *Turn) Sight() json.RawMessage {
-	n, ok := t.Seen.(Node)
-	if !ok {
-		return nil
-	}
-	return encode(slim(n))
 }
