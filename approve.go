@@ -36,11 +36,11 @@ func (errNoTerminal) Hint() string { return "--auto-approve applies without aski
 
 // checkApproval ends a run that would have to ask where nobody answers: after the plan,
 // before it makes a journal, takes a lock or recovers anything.
-func (a *app) checkApproval(s *session, events *eventWriter, scroll *scrolls.Scroll, lineage string, destroy bool) error {
+func (a *app) checkApproval(ctx context.Context, s *session, events *eventWriter, scroll *scrolls.Scroll, lineage string, destroy bool) error {
 	if s.c.Bool("auto-approve") || isatty.IsTerminal(a.stdin.Fd()) {
 		return nil
 	}
-	p, err := s.plan(scroll, lineage, destroy)
+	p, err := s.plan(ctx, scroll, lineage, destroy)
 	if err != nil || p.Empty() {
 		return err
 	}

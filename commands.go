@@ -44,7 +44,7 @@ func (a *app) plan(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	p, err := s.plan(scroll, lineage, c.Bool("destroy"))
+	p, err := s.plan(ctx, scroll, lineage, c.Bool("destroy"))
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (a *app) plan(ctx context.Context, c *cli.Command) error {
 }
 
 // plan works out what a run would do, and writes nothing.
-func (s *session) plan(scroll *scrolls.Scroll, lineage string, destroy bool) (*plan.Plan, error) {
+func (s *session) plan(ctx context.Context, scroll *scrolls.Scroll, lineage string, destroy bool) (*plan.Plan, error) {
 	journal, err := s.read()
 	if err != nil {
 		return nil, err
@@ -80,6 +80,7 @@ func (s *session) plan(scroll *scrolls.Scroll, lineage string, destroy bool) (*p
 		scroll = nil
 	}
 	return plan.Make(plan.Input{
+		Context: ctx,
 		Scroll: scroll, Lineage: lineage, Host: s.host.Name(), Snapshot: snap, World: world,
 		Blind: s.c.Bool("no-observe"), Destroy: destroy,
 	})
@@ -154,7 +155,7 @@ func (a *app) enact(ctx context.Context, c *cli.Command, destroy bool) error {
 	if err := s.checkLineage(scroll, lineage, destroy); err != nil {
 		return err
 	}
-	if err := a.checkApproval(s, events, scroll, lineage, destroy); err != nil {
+	if err := a.checkApproval(ctx, s, events, scroll, lineage, destroy); err != nil {
 		return err
 	}
 	journal, err := s.write(ctx)

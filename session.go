@@ -38,6 +38,7 @@ func open(c *cli.Command) (*session, error) {
 	if s.journal, err = journalPath(c.String("state"), root); err != nil {
 		return nil, err
 	}
+	host.Running = s.journal + ".running"
 	s.protectJournal()
 	return s, nil
 }
@@ -49,7 +50,7 @@ func (s *session) protectJournal() {
 		return
 	}
 	at := "/" + filepath.ToSlash(rel)
-	for _, suffix := range []string{"", "-wal", "-shm", ".lock", ".new", ".blobs"} {
+	for _, suffix := range []string{"", "-wal", "-shm", ".lock", ".new", ".blobs", ".running"} {
 		s.host.Own = append(s.host.Own, at+suffix)
 	}
 }

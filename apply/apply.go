@@ -60,8 +60,10 @@ type engine struct {
 
 	records map[string]*state.Record
 	touched map[string]bool // resources that this run's steps changed
-	stuck   []string        // paths that stay though the plan meant them to go
-	stuckOn error           // why a step could not be taken back; nil: all could
+	wild    bool            // a program ran that may have changed any of them
+	due     map[string]state.Due
+	stuck   []string // paths that stay though the plan meant them to go
+	stuckOn error    // why a step could not be taken back; nil: all could
 	queue   []func(*state.Tx) error
 	seq     int
 }
@@ -82,7 +84,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return e.report, err
 	}
-	if err := e.makePlan(); err != nil {
+	if err := e.makePlan(ctx); err != nil {
 		if recovered != nil {
 			err = &TouchedError{err}
 		}
@@ -99,7 +101,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 }
 
 // makePlan works out what to do from the journal and the host as they are now.
-func (e *engine) makePlan() error {
+func (e *engine) makePlan(ctx context.Context) error {
 	snap, err := e.j.Snapshot()
 	if err != nil {
 		return err
@@ -107,7 +109,8 @@ func (e *engine) makePlan() error {
 	w := reconcilers.NewWorld(e.o.Host, e.store)
 	defer w.Close()
 	p, err := plan.Make(plan.Input{
-		Scroll: e.o.Scroll, Lineage: e.o.Lineage, Host: e.o.HostName, Snapshot: snap, World: w,
+		Context: ctx,
+		Scroll:  e.o.Scroll, Lineage: e.o.Lineage, Host: e.o.HostName, Snapshot: snap, World: w,
 		Blind: e.o.Blind, Destroy: e.o.Destroy,
 	})
 	if err != nil {
@@ -123,6 +126,7 @@ func (e *engine) makePlan() error {
 	e.w.Ledger = snap.Ledger
 	e.w.Needed = e.needed
 	e.w.Recorded = func(path string) bool { return e.records[reconcilers.RecordKey("path", path)] != nil }
+	e.recall(snap.Due)
 	e.report.begin(p)
 	return nil
 }

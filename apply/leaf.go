@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sort"
+	"slices"
 
 	"golem/plan"
 	"golem/reconcilers"
@@ -16,7 +16,7 @@ import (
 func (e *engine) enact(ctx context.Context) error {
 	stages := make([]*plan.Leaf, 0, len(e.plan.Leaves)+1)
 	for _, leaf := range e.plan.Leaves {
-		if acting(leaf.Turns) {
+		if acting(leaf.Turns) || e.fires(leaf) {
 			stages = append(stages, leaf)
 			continue
 		}
@@ -34,6 +34,7 @@ func (e *engine) enact(ctx context.Context) error {
 	if err := e.wave(ctx); err != nil {
 		return e.fatal(err)
 	}
+	e.fireLate(ctx)
 	if err := e.commit(); err != nil {
 		return e.fatal(err)
 	}
@@ -52,12 +53,12 @@ func (e *engine) wave(ctx context.Context) error {
 	}
 	var turns []*reconcilers.Turn
 	for _, t := range e.plan.Wave {
-		if !t.ByProduct() && !e.needed(t.Resource) {
+		if !t.ByProduct() && (t.Sort != reconcilers.PathSort || !e.needed(t.Resource)) {
 			turns = append(turns, t)
 		}
 	}
 	for _, rec := range reconcilers.Reconcilers {
-		swept, err := rec.Sweep(e.w)
+		swept, err := rec.Sweep(ctx, e.w)
 		if err != nil {
 			return err
 		}
@@ -69,7 +70,7 @@ func (e *engine) wave(ctx context.Context) error {
 	if len(turns) == 0 {
 		return nil
 	}
-	sort.SliceStable(turns, func(i, j int) bool { return turns[i].Resource > turns[j].Resource })
+	reconcilers.SortLate(turns)
 	return e.leaf(ctx, &plan.Leaf{Path: plan.WaveLeaf, Turns: turns}, true)
 }
 
@@ -81,6 +82,12 @@ func acting(turns []*reconcilers.Turn) bool {
 		}
 	}
 	return false
+}
+
+// fires says whether a leaf has triggers that an earlier run left due, or that this one
+// makes due before its turn ends.
+func (e *engine) fires(leaf *plan.Leaf) bool {
+	return slices.ContainsFunc(e.plan.Due, func(d plan.Due) bool { return d.Leaf == leaf.Path && !d.Late })
 }
 
 // fatal marks an error of the journal itself: golem must not act without it.
@@ -111,6 +118,10 @@ func (e *engine) stay(turns []*reconcilers.Turn) {
 // comes back is an error of the journal, which ends the run.
 func (e *engine) leaf(ctx context.Context, leaf *plan.Leaf, last bool) error {
 	e.tell(Event{Type: "leaf_started", Leaf: leaf.Path})
+	e.w.Timeout = leaf.Policy.Timeout
+	if e.w.Timeout == 0 {
+		e.w.Timeout = scrolls.BuiltinPolicy.Timeout
+	}
 	var done []*state.Step
 	rest := leaf.Turns
 	for len(rest) > 0 {
@@ -118,8 +129,7 @@ func (e *engine) leaf(ctx context.Context, leaf *plan.Leaf, last bool) error {
 			rest = rest[1:]
 			continue
 		}
-		batch := upTo(rest)
-		batch = batch[:reconcilers.Reconcilers[batch[0].Sort].Batch(batch)]
+		batch := reconcilers.Batch(rest)
 		rest = rest[len(batch):]
 		steps, failure, err := e.batch(ctx, leaf, batch)
 		if err != nil {
@@ -130,17 +140,10 @@ func (e *engine) leaf(ctx context.Context, leaf *plan.Leaf, last bool) error {
 			return e.fail(leaf, done, failure)
 		}
 	}
-	return e.settle(leaf, done, last)
-}
-
-// upTo cuts turns at the first one that is not to be enacted or is of another sort.
-func upTo(turns []*reconcilers.Turn) []*reconcilers.Turn {
-	for i, t := range turns {
-		if t.Step == nil || t.Sort != turns[0].Sort {
-			return turns[:i]
-		}
+	if err := e.fire(ctx, leaf.Path, false); err != nil {
+		return e.fail(leaf, done, err)
 	}
-	return turns
+	return e.settle(leaf, done, last)
 }
 
 // batch looks again, writes the intents, and enacts. failure is the leaf's error; the
@@ -150,7 +153,7 @@ func (e *engine) batch(ctx context.Context, leaf *plan.Leaf, planned []*reconcil
 		return nil, ctx.Err(), nil
 	}
 	rec := reconcilers.Reconcilers[planned[0].Sort]
-	turns, failure := e.refresh(rec, leaf, planned)
+	turns, failure := e.refresh(ctx, rec, leaf, planned)
 	if failure != nil || len(turns) == 0 {
 		return nil, failure, nil
 	}
@@ -159,7 +162,7 @@ func (e *engine) batch(ctx context.Context, leaf *plan.Leaf, planned []*reconcil
 	}
 	var own error // what the host said while its bytes were captured: the leaf's error
 	err = e.do(func(tx *state.Tx) error {
-		if own = rec.Capture(e.w, e.store, turns); own != nil {
+		if own = rec.Capture(ctx, e.w, e.store, turns); own != nil {
 			return own
 		}
 		return e.intend(tx, turns, steps)
@@ -172,6 +175,7 @@ func (e *engine) batch(ctx context.Context, leaf *plan.Leaf, planned []*reconcil
 	}
 	e.begun = true
 	for _, t := range turns {
+		e.wild = e.wild || t.Wild
 		for _, resource := range append(t.Makes(), t.Resource) {
 			e.touched[reconcilers.RecordKey(t.Sort, resource)] = true
 		}
@@ -181,6 +185,7 @@ func (e *engine) batch(ctx context.Context, leaf *plan.Leaf, planned []*reconcil
 	}
 	for _, t := range turns {
 		e.remember(t.Step)
+		e.meet(t)
 	}
 	e.enacted(leaf, turns)
 	return steps, nil, nil
@@ -205,7 +210,7 @@ func keyOf(t *reconcilers.Turn) scrolls.Key {
 // refresh works the turns out again from the host as it is now, and compares with
 // what the plan saw: plan and apply share one code path, and nothing is enacted that
 // nobody approved.
-func (e *engine) refresh(rec reconcilers.Reconciler, leaf *plan.Leaf, planned []*reconcilers.Turn) ([]*reconcilers.Turn, error) {
+func (e *engine) refresh(ctx context.Context, rec reconcilers.Reconciler, leaf *plan.Leaf, planned []*reconcilers.Turn) ([]*reconcilers.Turn, error) {
 	var turns []*reconcilers.Turn
 	for _, p := range planned {
 		if p.ByProduct() { // worked out once, and looked at again when it goes
@@ -219,8 +224,8 @@ func (e *engine) refresh(rec reconcilers.Reconciler, leaf *plan.Leaf, planned []
 		name := reconcilers.RecordKey(p.Sort, p.Resource)
 		r := p.Request
 		r.Record, r.Now, r.Leaf, r.Untold = e.records[name], nil, leaf.Path, true
-		t, err := rec.Turn(e.w, r)
-		if err == nil && !e.touched[name] && t.Moved(p) {
+		t, err := rec.Turn(ctx, e.w, r)
+		if err == nil && !e.wild && !e.touched[name] && t.Moved(p) {
 			err = fmt.Errorf("enact %s: %w", keyOf(p), reconcilers.ErrMoved)
 		}
 		if err == nil {
@@ -234,7 +239,24 @@ func (e *engine) refresh(rec reconcilers.Reconciler, leaf *plan.Leaf, planned []
 		}
 		turns = append(turns, t)
 	}
-	return turns, nil
+	if len(turns) == 0 {
+		return nil, nil
+	}
+	return turns, e.join(ctx, rec, turns, planned)
+}
+
+// join works out again what the batch does together. It must be what was approved.
+func (e *engine) join(ctx context.Context, rec reconcilers.Reconciler, turns, planned []*reconcilers.Turn) error {
+	err := rec.Join(ctx, e.w, turns)
+	if err == nil && len(turns) == len(planned) {
+		if is, ok := turns[0].Joint.(reconcilers.Sight); ok && planned[0].Joint != nil && !is.Same(planned[0].Joint) {
+			err = fmt.Errorf("enact %s: %w", keyOf(turns[0]), reconcilers.ErrMoved)
+		}
+	}
+	if err != nil {
+		return &stepError{keyOf(turns[0]), err}
+	}
+	return nil
 }
 
 // intend writes everything about the turns that must outlive a crash.
@@ -248,6 +270,9 @@ func (e *engine) intend(tx *state.Tx, turns []*reconcilers.Turn, steps []*state.
 		s.Run = e.run.ID
 	}
 	if err := tx.Intend(steps); err != nil {
+		return err
+	}
+	if err := e.call(tx, steps); err != nil {
 		return err
 	}
 	for _, t := range turns {
@@ -332,6 +357,9 @@ func (e *engine) fail(leaf *plan.Leaf, steps []*state.Step, failure error) error
 			stuck[s] = err
 			r.fail(fmt.Errorf("take back %s: %w", s.Resource, err))
 		}
+	}
+	if err := e.refire(ctx, leaf, steps); err != nil {
+		r.fail(fmt.Errorf("after taking it back: %w", err))
 	}
 	if e.begun {
 		err := e.do(func(tx *state.Tx) error {

@@ -36,6 +36,9 @@ func (e *engine) recover(ctx context.Context) (*Recovered, error) {
 		return nil, err
 	}
 	dead := snap.Dead
+	if err := e.o.Host.AwaitCommands(ctx, scrolls.BuiltinPolicy.Timeout); err != nil {
+		return nil, err
+	}
 	w := reconcilers.NewWorld(e.o.Host, e.store)
 	defer w.Close()
 	for i := len(dead.Steps) - 1; i >= 0; i-- {
@@ -50,6 +53,9 @@ func (e *engine) recover(ctx context.Context) (*Recovered, error) {
 		if err := rec.Undo(ctx, w, e.store, s); err != nil {
 			return nil, &TouchedError{fmt.Errorf("recover %s: %w", s.Resource, err)}
 		}
+	}
+	if err := reconcilers.Flush(ctx, w); err != nil {
+		return nil, &TouchedError{fmt.Errorf("recover: %w", err)}
 	}
 	r, rev := recovered(dead)
 	err = e.j.Do(func(tx *state.Tx) error { return settleDead(tx, dead, r, rev) })

@@ -16,6 +16,7 @@ const (
 	Settled    = "settled"
 	RolledBack = "rolled_back"
 	Skipped    = "skipped"
+	Kept       = "kept"
 )
 
 // A Report is what a run did: the plan it enacted, and how each leaf ended.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,12 +28,12 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 		if len(spot.Via) > 0 {
 			a.via[g.Key] = spot.Via
 		}
-		m.plan.needed = append(m.plan.needed, spot.Resource)
+		m.plan.needed = append(m.plan.needed, needName(kind.Sort, spot.Resource))
 	}
 	for i := len(m.snap.Applied) - 1; i >= 0; i-- { // newest first
 		was := m.snap.Applied[i]
 		if was.Lineage != m.in.Lineage {
-			m.plan.needed = append(m.plan.needed, was.Resource)
+			m.plan.needed = append(m.plan.needed, needName(was.Sort, was.Resource))
 			continue
 		}
 		g := declared[was.Key]
@@ -56,6 +57,14 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 	}
 	slices.Sort(m.plan.needed)
 	m.w.Needed = m.plan.Needed
+}
+
+// needName is how a resource stands in the list of what is needed.
+func needName(sort, resource string) string {
+	if sort == reconcilers.PathSort {
+		return resource
+	}
+	return reconcilers.RecordKey(sort, resource)
 }
 
 // dropTurn is the leaf in whose turn an undeclared glyph goes: its own; but a base goes
@@ -208,14 +217,52 @@ func (m *maker) assemble() {
 		}
 		sort.SliceStable(removes, func(i, j int) bool { return removes[i].a.last > removes[j].a.last })
 		sort.SliceStable(sets, func(i, j int) bool { return sets[i].a.at < sets[j].a.at })
+		turns := make([]*reconcilers.Turn, 0, len(removes)+len(sets))
 		for _, e := range append(removes, sets...) {
-			if err := reconcilers.Reconcilers[e.t.Sort].Fit(m.w, e.t); err != nil {
-				m.fail(e.t.Request, err)
-				continue
-			}
-			m.tellMoves(e.t)
-			leaf.Turns = append(leaf.Turns, e.t)
+			turns = append(turns, e.t)
 		}
+		m.fit(leaf, turns)
+		for _, t := range leaf.Turns {
+			m.call(t)
+		}
+		m.failed = errors.Join(m.failed, m.fire(leaf.Path, false))
+	}
+	m.failed = errors.Join(m.failed, m.fire("", true))
+}
+
+// fit fits a leaf's turns to what the turns before them leave, batch by batch.
+func (m *maker) fit(leaf *Leaf, turns []*reconcilers.Turn) {
+	for len(turns) > 0 {
+		if turns[0].Step == nil {
+			m.fitBatch(leaf, turns[:1])
+			turns = turns[1:]
+			continue
+		}
+		batch := reconcilers.Batch(turns)
+		m.fitBatch(leaf, batch)
+		turns = turns[len(batch):]
+	}
+}
+
+func (m *maker) fitBatch(leaf *Leaf, batch []*reconcilers.Turn) {
+	rec := reconcilers.Reconcilers[batch[0].Sort]
+	var acting []*reconcilers.Turn
+	for _, t := range batch {
+		if err := rec.Fit(m.w, t); err != nil {
+			m.fail(t.Request, err)
+			continue
+		}
+		m.tellMoves(t)
+		leaf.Turns = append(leaf.Turns, t)
+		if t.Step != nil {
+			acting = append(acting, t)
+		}
+	}
+	if len(acting) == 0 || len(acting) < len(batch) && batch[0].Step != nil {
+		return
+	}
+	if err := rec.Join(m.in.Context, m.w, acting); err != nil {
+		m.fail(acting[0].Request, err)
 	}
 }
 
@@ -243,24 +290,24 @@ func (m *maker) wave() {
 			}
 			r := t.Request
 			r.Late, r.Now = true, nil
-			late, err := reconcilers.Reconcilers[t.Sort].Turn(m.w, r)
+			late, err := reconcilers.Reconcilers[t.Sort].Turn(m.in.Context, m.w, r)
 			if err != nil {
 				m.fail(r, err)
 				continue
 			}
-			postponed[r.Resource] = t
+			postponed[reconcilers.RecordKey(t.Sort, r.Resource)] = t
 			turns = append(turns, late)
 		}
 	}
 	for _, rec := range reconcilers.Reconcilers {
-		swept, err := rec.Sweep(m.w)
+		swept, err := rec.Sweep(m.in.Context, m.w)
 		if err != nil {
 			m.failed = err
 			return
 		}
 		turns = append(turns, swept...)
 	}
-	sort.SliceStable(turns, func(i, j int) bool { return turns[i].Resource > turns[j].Resource })
+	reconcilers.SortLate(turns)
 	for _, t := range turns {
 		t.Lineage = m.in.Lineage
 		if t.Step != nil {
@@ -271,7 +318,7 @@ func (m *maker) wave() {
 			continue
 		}
 		m.w.Predict(t)
-		if told := postponed[t.Resource]; told != nil {
+		if told := postponed[reconcilers.RecordKey(t.Sort, t.Resource)]; told != nil {
 			told.Changes = t.Changes
 		}
 		m.plan.Wave = append(m.plan.Wave, t)

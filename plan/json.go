@@ -30,30 +30,6 @@ type Document struct {
 	ByProducts    []string     `json:"by_products"`
 }
 
-// Units are the systemd units a run stops, restores, forgets, starts, reloads or
-// restarts.
-type Units struct {
-	Stop    []UnitJSON `json:"stop"`
-	Restore []UnitJSON `json:"restore"`
-	Forget  []UnitJSON `json:"forget"`
-	Start   []UnitJSON `json:"start"`
-	Reload  []UnitJSON `json:"reload"`
-	Restart []UnitJSON `json:"restart"`
-}
-
-// UnitJSON is one unit in Units.
-type UnitJSON struct {
-	Unit   string `json:"unit"`
-	Key    string `json:"key"`
-	Reason string `json:"reason"`
-}
-
-// noUnits has every list, and nothing in them.
-func noUnits() Units {
-	none := []UnitJSON{}
-	return Units{none, none, none, none, none, none}
-}
-
 // ChangeJSON is one glyph's part as JSON.
 type ChangeJSON struct {
 	Leaf         string         `json:"leaf"`
@@ -75,13 +51,16 @@ func (p *Plan) Document() Document {
 	d := Document{
 		FormatVersion: FormatVersion, Name: p.Name, Host: p.Host, Revision: p.Revision,
 		Changes: []ChangeJSON{}, Updates: len(p.Updates), Due: []string{}, Recovers: p.Recovers,
-		Units: noUnits(), Summary: p.Summary(), Unknown: []string{}, ByProducts: []string{},
+		Units: unitsJSON(p.Effects()), Summary: p.Summary(), Unknown: []string{}, ByProducts: []string{},
 	}
 	for _, c := range p.Changes() {
 		d.Changes = append(d.Changes, changeJSON(c.Leaf, c.Change))
 	}
 	for _, key := range p.Unknown {
 		d.Unknown = append(d.Unknown, string(key))
+	}
+	for _, due := range p.Due {
+		d.Due = append(d.Due, due.Name())
 	}
 	for _, t := range p.Wave {
 		if t.Step != nil && t.ByProduct() && t.Removes() {

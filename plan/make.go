@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"reflect"
@@ -27,7 +28,8 @@ type maker struct {
 	spots   map[*scrolls.Glyph]reconcilers.Spot
 	sources map[scrolls.Key]int // place in the scroll, from 0
 	things  map[string]*thing
-	order   []string // the things' keys in order of first mention
+	order   []string        // the things' keys in order of first mention
+	due     map[string]*Due // what is due at this point of the run, by name
 	wrong   []scrolls.PlacedProblem
 	failed  error // what has no place in the scroll
 }
@@ -54,6 +56,9 @@ type ask struct {
 // Make works out a plan. What is wrong with a glyph on this host comes back as
 // diagnostics, all of it at once.
 func Make(in Input) (*Plan, error) {
+	if in.Context == nil {
+		in.Context = context.Background()
+	}
 	m := &maker{
 		in: in, w: in.World, leafAt: map[string]int{},
 		own: map[scrolls.Key]state.Applied{}, sources: map[scrolls.Key]int{}, things: map[string]*thing{},
@@ -69,6 +74,7 @@ func Make(in Input) (*Plan, error) {
 		return nil, err
 	}
 	m.gather(glyphs)
+	m.triggers(glyphs)
 	m.work()
 	if err := m.mistakes(); err != nil {
 		return nil, err
@@ -249,8 +255,9 @@ func (m *maker) locate(glyphs []*scrolls.Glyph) {
 			gone[a.Sort] = append(gone[a.Sort], reconcilers.Gone{Applied: a, Record: record})
 		}
 	}
-	for name, rec := range reconcilers.Reconcilers {
-		spots, mistakes := rec.Locate(m.w, bySort[name], gone[name])
+	for _, name := range slices.Sorted(maps.Keys(reconcilers.Reconcilers)) {
+		spots, mistakes, err := reconcilers.Reconcilers[name].Locate(m.in.Context, m.w, bySort[name], gone[name])
+		m.failed = errors.Join(m.failed, err)
 		maps.Copy(m.spots, spots)
 		for _, wrong := range mistakes {
 			m.blame(wrong.Glyph, wrong.Problem, wrong.Other)
@@ -307,7 +314,7 @@ func (m *maker) turns(w *reconcilers.World, x *thing) (reconcilers.Request, erro
 			Lineage: m.in.Lineage, Leaf: m.leaves[at].Path, Sort: x.sort, Resource: x.resource,
 			Record: record, Set: a.set, Drop: a.drop, Moves: a.moves, Order: order, Via: a.via, Blind: m.in.Blind, Now: now,
 		}
-		t, err := reconcilers.Reconcilers[x.sort].Turn(w, r)
+		t, err := reconcilers.Reconcilers[x.sort].Turn(m.in.Context, w, r)
 		if err != nil {
 			return r, err
 		}

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"context"
 	"slices"
 	"sort"
 
@@ -13,6 +14,8 @@ import (
 
 // An Input is everything a plan is made from.
 type Input struct {
+	// Context ends the look at the host; nil never does.
+	Context context.Context
 	// Scroll is what is wanted; nil is the empty scroll.
 	Scroll   *scrolls.Scroll
 	Lineage  string
@@ -35,6 +38,10 @@ type Plan struct {
 	Wave []*reconcilers.Turn
 	// Updates are keys whose record changes without an op.
 	Updates []Update
+	// Triggers are all that the scroll declares.
+	Triggers []Trigger
+	// Due are the triggers that the run has to fire, in the order in which it does.
+	Due []Due
 	// Recovers tells what an interrupted run left to be taken back first; nil: none.
 	Recovers *Recovery
 	Unknown  []scrolls.Key
@@ -136,7 +143,7 @@ func (s *Summary) Add(op state.Op) {
 
 // Empty says that a run would do nothing to the host and write nothing about it.
 func (p *Plan) Empty() bool {
-	if p.Recovers != nil {
+	if p.Recovers != nil || len(p.Due) > 0 {
 		return false
 	}
 	for _, t := range p.Wave {
@@ -154,7 +161,8 @@ func (p *Plan) Empty() bool {
 	return true
 }
 
-// Needed says whether something is declared at or beneath a path when the run is over.
+// Needed says whether something is declared when the run is over: at or beneath a path,
+// or of another sort under its reconcilers.RecordKey.
 func (p *Plan) Needed(path string) bool { return coveredBy(p.needed, path) }
 
 // coveredBy says whether a sorted list holds a path or something inside it.

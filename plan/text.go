@@ -98,6 +98,7 @@ func (p *Plan) Text(out *Printer) error {
 		out.leaf(b, leaf)
 	}
 	out.byProducts(b, p)
+	out.Units(b, p.Effects())
 	out.warnings(b, p)
 	for _, key := range p.Unknown {
 		fmt.Fprintf(b, "\n%s: unknown kind, left alone\n", Printable(string(key)))

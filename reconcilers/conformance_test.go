@@ -142,16 +142,16 @@ func (b *bench) draw() {
 // turn works out the glyph's installation, or with a record its next one.
 func (b *bench) turn(record *state.Record, drop bool) *Turn {
 	b.w.forget()
-	spots, mistakes := b.rec.Locate(b.w, []*scrolls.Glyph{b.g}, nil)
-	if len(mistakes) > 0 {
-		b.t.Fatalf("locate: %v", mistakes)
+	spots, mistakes, err := b.rec.Locate(context.Background(), b.w, []*scrolls.Glyph{b.g}, nil)
+	if err != nil || len(mistakes) > 0 {
+		b.t.Fatalf("locate: %v %v", mistakes, err)
 	}
 	r := Request{Lineage: "suite", Leaf: "leaf", Sort: b.rec.Sort(), Resource: spots[b.g].Resource, Record: record, Set: []*scrolls.Glyph{b.g}}
 	if drop {
 		r.Set, r.Drop, r.Late = nil, map[scrolls.Key]*scrolls.Glyph{b.g.Key: b.g}, true
 		r.Resource = record.Resource
 	}
-	t, err := b.rec.Turn(b.w, r)
+	t, err := b.rec.Turn(context.Background(), b.w, r)
 	if err == nil {
 		err = b.rec.Fit(b.w, t)
 	}
@@ -162,7 +162,7 @@ func (b *bench) turn(record *state.Record, drop bool) *Turn {
 }
 
 func (b *bench) capture(t *Turn) {
-	if err := b.rec.Capture(b.w, b.store, []*Turn{t}); err != nil {
+	if err := b.rec.Capture(context.Background(), b.w, b.store, []*Turn{t}); err != nil {
 		b.t.Fatalf("capture: %v", err)
 	}
 }
@@ -271,7 +271,7 @@ func TestConformance(t *testing.T) {
 			b.enact(turn)
 			b.enact(b.turn(turn.Step.After, true))
 			b.w.forget()
-			swept, err := b.rec.Sweep(b.w)
+			swept, err := b.rec.Sweep(context.Background(), b.w)
 			if err != nil {
 				b.t.Fatal(err)
 			}

@@ -7,7 +7,7 @@ import (
 )
 
 var directoryKind = Kind{
-	Sort: pathSort,
+	Sort: PathSort,
 	Kind: scrolls.Kind{
 		Name: "directory", Version: 1, LabelAttr: "path",
 		Doc: "A directory; what is in it is no part of it. Undeclared, it is removed only if golem made it and it is " +

@@ -23,7 +23,7 @@ func (surfaces) Batch(turns []*Turn) int {
 	around := map[string]bool{}
 	var held int64
 	for i, t := range turns {
-		if t.Sort != pathSort || i == maxBatch || t.Late != turns[0].Late || changed[t.Resource] != nil {
+		if t.Sort != PathSort || i == maxBatch || t.Late != turns[0].Late || changed[t.Resource] != nil {
 			return max(i, 1)
 		}
 		if around[t.Resource] && !t.Late {
@@ -53,8 +53,11 @@ func staysDir(s *shift) bool {
 	return s.to.Type == Dir && (s.from.Type == Dir || s.from.Type == Absent)
 }
 
+// Join implements Reconciler: files have nothing between them that Fit did not see.
+func (surfaces) Join(context.Context, *World, []*Turn) error { return nil }
+
 // Capture implements Reconciler.
-func (surfaces) Capture(w *World, store Store, turns []*Turn) error {
+func (surfaces) Capture(_ context.Context, w *World, store Store, turns []*Turn) error {
 	for _, t := range turns {
 		if t.Step == nil {
 			continue
@@ -223,11 +226,4 @@ func (t *Turn) Makes() []string {
 		made = append(made, up.path)
 	}
 	return made
-}
-
-// Moved says whether what a fresh turn saw differs from what the approved plan saw.
-func (t *Turn) Moved(planned *Turn) bool {
-	now, ok := t.Seen.(Node)
-	was, ok2 := planned.Seen.(Node)
-	return ok && ok2 && !sameSight(now, was)
 }

@@ -37,7 +37,7 @@ func withDefault(a scrolls.Attr, text string) scrolls.Attr {
 }
 
 var fileKind = Kind{
-	Sort: pathSort,
+	Sort: PathSort,
 	Kind: scrolls.Kind{
 		Name: "file", Version: 1, LabelAttr: "path",
 		Doc: "A regular file with these bytes. What was there is captured whole: bytes, type, mode, owner, group, " +

@@ -48,7 +48,7 @@ func (k *work) finish() error {
 		return nil
 	}
 	k.t.Step = &state.Step{
-		Lineage: k.r.Lineage, Leaf: k.r.Leaf, Sort: pathSort, Resource: k.r.Resource,
+		Lineage: k.r.Lineage, Leaf: k.r.Leaf, Sort: PathSort, Resource: k.r.Resource,
 		Before: k.r.Record,
 	}
 	k.judge()
@@ -90,7 +90,7 @@ func (k *work) record() *state.Record {
 	if k.base == nil && len(k.edits) == 0 {
 		return nil
 	}
-	rec := &state.Record{Sort: pathSort, Resource: k.r.Resource}
+	rec := &state.Record{Sort: PathSort, Resource: k.r.Resource}
 	if k.r.Record != nil {
 		rec.Found = k.r.Record.Found
 	} else {
@@ -164,7 +164,7 @@ func kept(path string, n Node, reason string) state.Kept {
 func (k *work) leave() error {
 	k.want, k.mid, k.bare = k.now, k.now, k.now
 	k.t.Step = &state.Step{
-		Lineage: k.r.Lineage, Leaf: k.r.Leaf, Sort: pathSort, Resource: k.r.Resource, Before: k.r.Record,
+		Lineage: k.r.Lineage, Leaf: k.r.Leaf, Sort: PathSort, Resource: k.r.Resource, Before: k.r.Record,
 	}
 	reason := fmt.Sprintf("left as it is: a %s is there now that is not golem's", k.now.Type)
 	if found := k.s.found; found.Type == File && found.Blob != "" {

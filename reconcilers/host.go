@@ -4,6 +4,7 @@
 package reconcilers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,12 +25,18 @@ type Host struct {
 	// kind of change and the path. An error is returned as if the system had given
 	// it; a test may also end the process there.
 	Fault func(op, path string) error
+	// Exec, where set, runs commands in place of the system: a test's fake.
+	Exec func(context.Context, Command) (Output, error)
+	// Running is the file that marks a changing command while it runs; "" for none.
+	Running string
 	// Own holds golem's own files (the journal), which no glyph may name.
 	Own []string
 
 	rootfd int
 	mu     sync.Mutex
 	users  *names
+	// unitFiles says that a unit file was changed since systemd last read them.
+	unitFiles bool
 }
 
 // OpenHost opens the file tree at root.

@@ -86,7 +86,7 @@ func readSurface(path string, rec *state.Record) (*surface, error) {
 	for i := range rec.Layers {
 		layer := rec.Layers[i]
 		kind, ok := KindOf(layer.Glyph.Kind)
-		if !ok || kind.Sort != pathSort {
+		if !ok || kind.Sort != PathSort {
 			return nil, fmt.Errorf("read the layers of %s: this golem does not know the kind %q", quote(path), layer.Glyph.Kind)
 		}
 		if kind.base == nil {

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"sort"
@@ -11,7 +12,7 @@ import (
 
 // ledger reads the ledger's line about a directory.
 func (w *World) ledger(dir string) (ledgerBody, bool) {
-	entry, ok := w.Ledger[RecordKey(pathSort, dir)]
+	entry, ok := w.Ledger[RecordKey(PathSort, dir)]
 	if !ok || entry == nil {
 		return ledgerBody{}, false
 	}
@@ -25,10 +26,10 @@ func (w *World) ledger(dir string) (ledgerBody, bool) {
 // setLedger notes a change of the ledger in the step, and in the world, where the
 // turns after it find it. A nil body takes the line out.
 func (t *Turn) setLedger(w *World, dir string, body *ledgerBody) {
-	key := RecordKey(pathSort, dir)
-	change := state.LedgerChange{Sort: pathSort, Resource: dir, Before: w.Ledger[key]}
+	key := RecordKey(PathSort, dir)
+	change := state.LedgerChange{Sort: PathSort, Resource: dir, Before: w.Ledger[key]}
 	if body != nil {
-		change.After = &state.Entry{Sort: pathSort, Resource: dir, Body: encode(body)}
+		change.After = &state.Entry{Sort: PathSort, Resource: dir, Body: encode(body)}
 		w.Ledger[key] = change.After
 	} else {
 		delete(w.Ledger, key)
@@ -39,11 +40,11 @@ func (t *Turn) setLedger(w *World, dir string, body *ledgerBody) {
 // Sweep implements Reconciler: directories that golem made on the way to something,
 // and that nothing needs any more, go; deepest first. What it remembered of others is
 // forgotten with them.
-func (surfaces) Sweep(w *World) ([]*Turn, error) {
+func (surfaces) Sweep(_ context.Context, w *World) ([]*Turn, error) {
 	var turns []*Turn
 	var forget []string
 	for _, entry := range w.Ledger {
-		if entry == nil || entry.Sort != pathSort {
+		if entry == nil || entry.Sort != PathSort {
 			continue
 		}
 		body, ok := w.ledger(entry.Resource)
@@ -75,8 +76,8 @@ func (surfaces) Sweep(w *World) ([]*Turn, error) {
 		return turns, nil
 	}
 	sort.Strings(forget)
-	last := &Turn{Request: Request{Sort: pathSort, Late: true, Resource: forget[0]}}
-	last.Step = &state.Step{Sort: pathSort, Resource: forget[0]}
+	last := &Turn{Request: Request{Sort: PathSort, Late: true, Resource: forget[0]}}
+	last.Step = &state.Step{Sort: PathSort, Resource: forget[0]}
 	last.shift = &shift{path: forget[0], from: absent(), to: absent(), temp: tempPrefix + "none"}
 	last.encodeStep(absent())
 	for _, dir := range forget {
@@ -108,8 +109,8 @@ func ownerTurn(w *World, dir string, body ledgerBody) (*Turn, error) {
 	}
 	to := now
 	to.UID, to.GID = uid, gid
-	t := &Turn{Request: Request{Sort: pathSort, Resource: dir, Late: true}, Acts: true, Seen: now, Leaves: to}
-	t.Step = &state.Step{Sort: pathSort, Resource: dir}
+	t := &Turn{Request: Request{Sort: PathSort, Resource: dir, Late: true}, Acts: true, Seen: now, Leaves: to}
+	t.Step = &state.Step{Sort: PathSort, Resource: dir}
 	t.shift = &shift{path: dir, from: now, to: to, temp: tempName()}
 	t.encodeStep(now)
 	body.Node.UID, body.Node.GID = uid, gid
@@ -145,8 +146,8 @@ func sweepTurn(w *World, dir string) (*Turn, error) {
 	if now.Type != Dir {
 		to = now // gone, or somebody's own thing by now
 	}
-	t := &Turn{Request: Request{Sort: pathSort, Resource: dir, Late: true}, Acts: to.Type != now.Type}
-	t.Step = &state.Step{Sort: pathSort, Resource: dir}
+	t := &Turn{Request: Request{Sort: PathSort, Resource: dir, Late: true}, Acts: to.Type != now.Type}
+	t.Step = &state.Step{Sort: PathSort, Resource: dir}
 	t.shift = &shift{path: dir, from: now, to: to, temp: tempName(), yields: true}
 	t.Seen, t.Leaves = now, to
 	t.encodeStep(now)

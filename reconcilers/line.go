@@ -12,7 +12,7 @@ import (
 )
 
 var lineKind = Kind{
-	Sort: pathSort,
+	Sort: PathSort,
 	Kind: scrolls.Kind{
 		Name: "line", Version: 1,
 		Doc: "A line in a file that others own too. It is added at the end if no line is equal to it, with the line " +

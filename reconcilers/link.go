@@ -9,7 +9,7 @@ import (
 )
 
 var linkKind = Kind{
-	Sort: pathSort,
+	Sort: PathSort,
 	Kind: scrolls.Kind{
 		Name: "link", Version: 1, LabelAttr: "path",
 		Doc: "A symbolic link with this text. A file or another link at the path is captured whole and put back when " +

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"context"
 	"fmt"
 	"maps"
 
@@ -9,7 +10,7 @@ import (
 
 // Locate implements Reconciler. Links are resolved as this run leaves them: a declared
 // link counts as made, a link that goes counts as gone.
-func (s surfaces) Locate(w *World, glyphs []*scrolls.Glyph, gone []Gone) (map[*scrolls.Glyph]Spot, []Mistake) {
+func (s surfaces) Locate(_ context.Context, w *World, glyphs []*scrolls.Glyph, gone []Gone) (map[*scrolls.Glyph]Spot, []Mistake, error) {
 	final := w.after(gone)
 	spots := map[*scrolls.Glyph]Spot{}
 	var mistakes []Mistake
@@ -36,7 +37,7 @@ func (s surfaces) Locate(w *World, glyphs []*scrolls.Glyph, gone []Gone) (map[*s
 		}
 	}
 	mistakes = append(mistakes, doubleBases(glyphs, spots)...)
-	return spots, append(mistakes, w.twins(glyphs, spots)...)
+	return spots, append(mistakes, w.twins(glyphs, spots)...), nil
 }
 
 // Sentence makes an error's text one, as a diagnostic's detail is.

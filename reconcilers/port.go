@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"sort"
 
 	"golem/scrolls"
 	"golem/state"
@@ -18,6 +19,8 @@ type Kind struct {
 	Sort string
 	base *base
 	edit *edit
+	// triggers lists what a glyph wants done when other keys change; nil for none.
+	triggers func(*scrolls.Glyph) []Trigger
 }
 
 // A Reconciler keeps all resources of one sort. It looks, works out what a turn would
@@ -31,22 +34,28 @@ type Reconciler interface {
 	Sort() string
 	// Locate finds the resource each glyph acts on, as this run leaves the host.
 	// Mistakes are told for each glyph, and all of them.
-	Locate(w *World, glyphs []*scrolls.Glyph, gone []Gone) (map[*scrolls.Glyph]Spot, []Mistake)
+	// It is called once a run, with all there are: whatever can be asked in one query
+	// is asked here.
+	Locate(ctx context.Context, w *World, glyphs []*scrolls.Glyph, gone []Gone) (map[*scrolls.Glyph]Spot, []Mistake, error)
 	// Turn works out what one leaf's turn does to one resource. It only reads. With
 	// a Request whose Now is set it takes that for the host and does not look.
-	Turn(w *World, r Request) (*Turn, error)
+	Turn(ctx context.Context, w *World, r Request) (*Turn, error)
 	// Fit checks a turn against what stands around its resource, and completes it:
 	// what has to be made first, what is in the way. Turns are fitted in the order
 	// in which they will run; each is taken for done by the next.
 	Fit(w *World, t *Turn) error
 	// Sweep works out the turns that take away by-products that nothing needs.
-	Sweep(w *World) ([]*Turn, error)
+	Sweep(ctx context.Context, w *World) ([]*Turn, error)
 	// Batch says how many of the leading turns can share a batch: one commit of
-	// their intents and one set of syncs. At least one.
+	// their intents, and one set of syncs or one transaction. At least one.
 	Batch(turns []*Turn) int
+	// Join completes the fitted turns of one batch with what they do together: what
+	// one transaction brings, changes and takes beside them. It only reads. Turns
+	// after the batch take what it says for done.
+	Join(ctx context.Context, w *World, turns []*Turn) error
 	// Capture makes durable, or queues for the intent's transaction, every byte
 	// that taking the turns back would need.
-	Capture(w *World, store Store, turns []*Turn) error
+	Capture(ctx context.Context, w *World, store Store, turns []*Turn) error
 	// Enact makes the turns true of the host, in order. On an error it says which
 	// turn failed; every turn of the batch then has to be taken back or found done
 	// by Undo.
@@ -132,13 +141,24 @@ type Turn struct {
 	Noops []scrolls.Key
 	// Postpone says that the run's last wave has to do this, not the leaf.
 	Postpone bool
-	// Seen and Leaves are what the resource was and will be, the reconciler's own.
+	// Seen and Leaves are what the resource was and will be, the reconciler's own. A
+	// Seen that can be compared is a Sight.
 	Seen, Leaves any
+	// Joint, on the first turn of a batch, is what the batch does together, a Sight.
+	Joint any
+	// Units are the systemd units that the turn stops, starts or leaves.
+	Units []UnitEffect
+	// Wild says that the turn runs programs that may change anything on the host.
+	Wild bool
+	// Fresh says that what the turn starts, or starts anew, has read everything that
+	// was changed before it: the triggers of its glyph that are due by then are met.
+	Fresh bool
 	// Keeps are what the turn displaces that nobody declared.
 	Keeps []state.Kept
 	// Acts says whether the host is changed at all.
 	Acts bool
 
+	work  any // what a reconciler other than surfaces works with
 	shift *shift
 	under *Node // what lies beneath the base after the turn
 	// staysMade says that a directory stays as a made parent.
@@ -153,7 +173,7 @@ type Change struct {
 	Key    scrolls.Key
 	Kind   string
 	Op     state.Op
-	Effect string // write, delete, restore, forget, record
+	Effect string // write, delete, restore, forget, record, start, stop, …
 	Reason string
 	// Before and After are the object for JSON; nil where there is none.
 	Before, After map[string]any
@@ -167,7 +187,7 @@ type Change struct {
 var All = []Kind{fileKind, directoryKind, linkKind, lineKind}
 
 // Reconcilers are the keepers of resources, by sort.
-var Reconcilers = map[string]Reconciler{pathSort: surfaces{}}
+var Reconcilers = map[string]Reconciler{PathSort: surfaces{}}
 
 // Kinds returns what the language needs of every kind.
 func Kinds() []scrolls.Kind {
@@ -195,6 +215,30 @@ func CID(g *scrolls.Glyph) scrolls.ContentID {
 		return ""
 	}
 	return scrolls.CID(k.Kind, g)
+}
+
+// Batch cuts turns after those that can share a batch with the first.
+func Batch(turns []*Turn) []*Turn {
+	end := 1
+	for end < len(turns) && turns[end].Step != nil && turns[end].Sort == turns[0].Sort {
+		end++
+	}
+	return turns[:Reconcilers[turns[0].Sort].Batch(turns[:end])]
+}
+
+// SortLate puts the turns of a last wave in order: what may hold files first, then
+// paths, deepest first.
+func SortLate(turns []*Turn) {
+	sort.SliceStable(turns, func(i, j int) bool {
+		a, b := turns[i], turns[j]
+		if (a.Sort == PathSort) != (b.Sort == PathSort) {
+			return b.Sort == PathSort
+		}
+		if a.Sort != b.Sort {
+			return a.Sort < b.Sort
+		}
+		return a.Resource > b.Resource
+	})
 }
 
 // RecordKey is how a snapshot's records and ledger are keyed.

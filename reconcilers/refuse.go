@@ -107,7 +107,7 @@ func (s surfaces) Fit(w *World, t *Turn) error {
 		// An earlier turn makes the path on the way to something else.
 		r := t.Request
 		r.Now = n
-		again, err := s.Turn(w, r)
+		again, err := s.turn(w, r)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -16,29 +17,178 @@ type Output struct {
 	Stdout, Stderr []byte
 }
 
-// Run runs a command of the host: an argument list, no shell, standard input closed,
-// in a process group of its own that is killed whole when the time is up.
+// A Command is an external command: an argument list, never a line for a shell.
+type Command struct {
+	Argv []string
+	Env  []string // added to golem's own
+	// Changes says that it may change the host: it is a step's doing, and a run that
+	// recovers from golem's death has to wait for its end.
+	Changes bool
+	Timeout time.Duration
+}
+
+// Run runs a command that only reads.
 func (h *Host) Run(ctx context.Context, timeout time.Duration, argv ...string) (Output, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	return h.Do(ctx, Command{Argv: argv, Timeout: timeout})
+}
+
+// Do runs a command of the host: no shell, standard input closed, in a process group of
+// its own that is killed whole when the time is up. What it printed comes back with an
+// error too; a command that ran and failed is a *CommandError.
+func (h *Host) Do(ctx context.Context, c Command) (Output, error) {
+	if c.Changes {
+		if err := h.fault("exec", strings.Join(c.Argv, " ")); err != nil {
+			return Output{}, err
+		}
+	}
+	run := h.Exec
+	if run == nil {
+		run = h.exec
+	}
+	out, err := run(ctx, c)
+	if c.Changes && err == nil {
+		err = h.fault("ran", strings.Join(c.Argv, " "))
+	}
+	return out, err
+}
+
+func (h *Host) exec(ctx context.Context, c Command) (Output, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
-	cmd.Env = append(cmd.Environ(), "LC_ALL=C")
+	cmd.Env = append(append(cmd.Environ(), "LC_ALL=C"), c.Env...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
+	var err error
+	if c.Changes {
+		err = h.runMarked(cmd)
+	} else {
+		err = cmd.Run()
+	}
 	done := Output{out.Bytes(), errs.Bytes()}
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // it ended well; a daemon that it started still holds its output
+	}
+	if err == nil {
+		return done, nil
+	}
+	failed := &CommandError{Argv: c.Argv, Code: -1, Said: strings.TrimSpace(errs.String()), Err: err}
+	if cmd.ProcessState != nil {
+		failed.Code = cmd.ProcessState.ExitCode()
+	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return done, fmt.Errorf("run %s: still running after %s", argv[0], timeout)
+		failed.Err = fmt.Errorf("still running after %s", c.Timeout)
+		failed.Said = ""
+	} else if ctx.Err() != nil {
+		return done, ctx.Err()
+	}
+	return done, failed
+}
+
+// A CommandError is a command that could not be run, or that ran and failed.
+type CommandError struct {
+	Argv []string
+	Code int    // its exit code; -1 where it has none
+	Said string // its standard error
+	Err  error
+}
+
+func (e *CommandError) Error() string {
+	said := e.Said
+	if said == "" {
+		said = e.Err.Error()
+	}
+	return fmt.Sprintf("run %s: %s", e.Argv[0], said)
+}
+
+func (e *CommandError) Unwrap() error { return e.Err }
+
+// runMarked runs a command that changes the host. While it runs, the file that marks
+// it holds its process group and is locked by it, not only by golem: should golem be
+// killed, AwaitCommands sees whether the command lives on.
+func (h *Host) runMarked(cmd *exec.Cmd) error {
+	if h.Running == "" {
+		return cmd.Run()
+	}
+	mark, err := os.OpenFile(h.Running, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return fmt.Errorf("mark the command: %w", err)
+	}
+	defer mark.Close()
+	if err := syscall.Flock(int(mark.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fmt.Errorf("mark the command: %s: %w", h.Running, err)
+	}
+	cmd.ExtraFiles = []*os.File{mark}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if _, err := mark.WriteAt(fmt.Appendf(nil, "%-20d\n", cmd.Process.Pid), 0); err != nil {
+		return errors.Join(fmt.Errorf("mark the command: %w", err), cmd.Cancel(), cmd.Wait())
+	}
+	err = cmd.Wait()
+	// A daemon may have inherited the lock from the command: it is given up here for
+	// all that hold it.
+	return errors.Join(err, syscall.Flock(int(mark.Fd()), syscall.LOCK_UN), os.Remove(h.Running))
+}
+
+// AwaitCommands waits until a changing command that outlived a killed golem has ended:
+// until its lock is free, or its process group is gone.
+func (h *Host) AwaitCommands(ctx context.Context, limit time.Duration) error {
+	if h.Running == "" {
+		return nil
+	}
+	mark, err := os.OpenFile(h.Running, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
 	}
 	if err != nil {
-		said := strings.TrimSpace(errs.String())
-		if said == "" {
-			said = err.Error()
-		}
-		return done, fmt.Errorf("run %s: %s", argv[0], said)
+		return fmt.Errorf("look for commands that still run: %w", err)
 	}
-	return done, nil
+	defer mark.Close()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		if syscall.Flock(int(mark.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			break
+		}
+		group := markedGroup(mark)
+		if group > 0 && errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return &OutlivedError{Group: group}
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	if err := os.Remove(h.Running); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("clear the mark of a command: %w", err)
+	}
+	return nil
+}
+
+// markedGroup reads the process group from a mark; 0 where none is written yet.
+func markedGroup(mark *os.File) int {
+	var text [21]byte
+	n, _ := mark.ReadAt(text[:], 0)
+	var group int
+	if _, err := fmt.Sscan(string(text[:n]), &group); err != nil {
+		return 0
+	}
+	return group
+}
+
+// An OutlivedError says that a command of a dead run does not end.
+type OutlivedError struct{ Group int }
+
+func (e *OutlivedError) Error() string {
+	return fmt.Sprintf("recover: a command that the interrupted run started still runs (process group %d)", e.Group)
+}
+
+// Hint says how to see what it is.
+func (e *OutlivedError) Hint() string {
+	return fmt.Sprintf("look at it with: ps -o pid,etime,args -g %d; run golem again when it has ended", e.Group)
 }

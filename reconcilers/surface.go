@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 
@@ -9,8 +10,8 @@ import (
 	"golem/state"
 )
 
-// pathSort is the sort of the records of paths.
-const pathSort = "path"
+// PathSort is the sort of the records of paths.
+const PathSort = "path"
 
 // maxEdit is the largest file whose bytes are edited. An edit holds the file in
 // memory a few times over; a larger one is a database, not a configuration.
@@ -19,7 +20,7 @@ const maxEdit = 64 << 20
 // surfaces keeps paths: the kinds file, directory, link and line are layers on them.
 type surfaces struct{}
 
-func (surfaces) Sort() string { return pathSort }
+func (surfaces) Sort() string { return PathSort }
 
 // A work is one turn on one surface while it is worked out.
 type work struct {
@@ -45,7 +46,9 @@ type work struct {
 }
 
 // Turn implements Reconciler.
-func (surfaces) Turn(w *World, r Request) (*Turn, error) {
+func (s surfaces) Turn(_ context.Context, w *World, r Request) (*Turn, error) { return s.turn(w, r) }
+
+func (surfaces) turn(w *World, r Request) (*Turn, error) {
 	s, err := readSurface(r.Resource, r.Record)
 	if err != nil {
 		return nil, err

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"golem/scrolls"
 	"golem/state"
 )
 
@@ -24,8 +27,12 @@ type World struct {
 	// Recorded says whether the journal has a record of a path; nil for none.
 	Recorded func(path string) bool
 
+	// Timeout bounds one external command.
+	Timeout time.Duration
+
 	over map[string]Node
 	seen map[string]Node // lstat results, without content
+	desk *desk
 	// dirOK remembers whether golem may change names in a directory.
 	dirOK map[string]error
 	d     *dirs
@@ -38,10 +45,30 @@ func NewWorld(h *Host, blobs Blobs) *World {
 	}
 	return &World{
 		Host: h, Blobs: &turnstile{blobs: blobs}, Ledger: map[string]*state.Entry{},
-		Needed: func(string) bool { return false },
-		over:   map[string]Node{}, seen: map[string]Node{},
-		dirOK: map[string]error{}, d: h.newDirs(),
+		Needed: func(string) bool { return false }, Timeout: scrolls.BuiltinPolicy.Timeout,
+		over: map[string]Node{}, seen: map[string]Node{},
+		dirOK: map[string]error{}, d: h.newDirs(), desk: &desk{on: map[string]any{}},
 	}
+}
+
+// A desk is where the reconcilers keep what they looked up and worked out, shared by
+// a world and its forks.
+type desk struct {
+	mu sync.Mutex
+	on map[string]any
+}
+
+// keepAt returns what lies on the world's desk under a name, and puts it there first
+// if nothing does. What is returned has to see to its own locking.
+func keepAt[T any](w *World, name string, first func() T) T {
+	w.desk.mu.Lock()
+	defer w.desk.mu.Unlock()
+	if is, ok := w.desk.on[name]; ok {
+		return is.(T)
+	}
+	is := first()
+	w.desk.on[name] = is
+	return is
 }
 
 // Fork returns a world with the same overlay and ledger and directories of its own, for
@@ -79,6 +106,9 @@ func (w *World) forget() {
 	clear(w.over)
 	clear(w.dirOK)
 	w.d.close()
+	w.desk.mu.Lock()
+	defer w.desk.mu.Unlock()
+	clear(w.desk.on)
 }
 
 // look returns type, owner, mode and link text of a path, without its content.

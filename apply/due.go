@@ -1,0 +1,173 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"golem/plan"
+	"golem/reconcilers"
+	"golem/scrolls"
+	"golem/state"
+)
+
+// recall takes up the triggers that an earlier run left due. What nobody declares any
+// more is cleared with the next revision.
+func (e *engine) recall(due []state.Due) {
+	e.due = map[string]state.Due{}
+	for _, d := range due {
+		if d.Lineage != e.o.Lineage {
+			continue
+		}
+		if e.plan.Trigger(d.Name) == nil {
+			e.clearDue(d)
+			continue
+		}
+		e.due[d.Name] = d
+	}
+}
+
+func (e *engine) isDue(name string) bool {
+	_, ok := e.due[name]
+	return ok
+}
+
+func (e *engine) clearDue(d state.Due) {
+	e.queue = append(e.queue, func(tx *state.Tx) error { return tx.ClearDue(d) })
+}
+
+// call journals what steps make due, with their intent.
+func (e *engine) call(tx *state.Tx, steps []*state.Step) error {
+	for _, t := range e.plan.Triggers {
+		for _, s := range steps {
+			for _, part := range s.Glyphs {
+				if !t.Calls(part) {
+					continue
+				}
+				body, err := json.Marshal(map[string]scrolls.Key{"because": part.Key})
+				if err != nil {
+					return fmt.Errorf("make %s due: %w", t.Name(), err)
+				}
+				d := state.Due{Lineage: e.o.Lineage, Leaf: t.Leaf, Name: t.Name(), Step: s.ID, Body: body}
+				if was, ok := e.due[d.Name]; ok {
+					d.Leaf = was.Leaf
+				}
+				if err := tx.SetDue(d); err != nil {
+					return err
+				}
+				e.due[d.Name] = d
+			}
+		}
+	}
+	return nil
+}
+
+// meet clears what a turn has met that started its unit after all changes so far.
+func (e *engine) meet(t *reconcilers.Turn) {
+	if !t.Fresh {
+		return
+	}
+	for _, part := range t.Step.Glyphs {
+		for _, trigger := range e.plan.Triggers {
+			if d, ok := e.due[trigger.Name()]; ok && trigger.Glyph.Key == part.Key {
+				delete(e.due, trigger.Name())
+				e.clearDue(d)
+			}
+		}
+	}
+}
+
+// fire runs the due triggers of a leaf, or, late, all that are left.
+func (e *engine) fire(ctx context.Context, leaf string, late bool) error {
+	if e.begun || len(e.due) > 0 {
+		if err := reconcilers.Flush(ctx, e.w); err != nil {
+			return err
+		}
+	}
+	fire, met := e.plan.Firing(e.isDue, leaf, late)
+	if len(fire) > 0 && !e.begun {
+		if err := e.do(e.begin); err != nil {
+			return err
+		}
+		e.begun = true
+	}
+	for _, t := range fire {
+		if err := e.pull(ctx, t); err != nil {
+			return err
+		}
+	}
+	for _, t := range met {
+		e.clearDue(e.due[t.Name()])
+		delete(e.due, t.Name())
+	}
+	return nil
+}
+
+// pull fires one trigger and notes that it ran.
+func (e *engine) pull(ctx context.Context, t plan.Trigger) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	e.wild = true
+	firer := reconcilers.Reconcilers[t.Sort].(reconcilers.Firer)
+	if err := firer.Fire(ctx, e.w, t.Glyph, t.Resource, t.Action); err != nil {
+		return &stepError{t.Glyph.Key, err}
+	}
+	e.tell(Event{Type: "triggered", Leaf: t.Leaf, Key: string(t.Glyph.Key), Message: t.Action})
+	e.clearDue(e.due[t.Name()])
+	delete(e.due, t.Name())
+	return nil
+}
+
+// fireLate fires what steps of later leaves made due again. A leaf whose trigger fails
+// here had settled: it keeps what it did, and the trigger stays due.
+func (e *engine) fireLate(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	if err := reconcilers.Flush(ctx, e.w); err != nil {
+		e.late("", err)
+	}
+	fire, met := e.plan.Firing(e.isDue, "", true)
+	for _, t := range met {
+		e.clearDue(e.due[t.Name()])
+		delete(e.due, t.Name())
+	}
+	for _, t := range fire {
+		if err := e.pull(ctx, t); err != nil {
+			e.late(t.Leaf, err)
+		}
+	}
+}
+
+func (e *engine) late(leaf string, err error) {
+	r := e.report.leaf(leaf)
+	r.fail(err)
+	r.Outcome = Kept
+	e.tell(Event{Type: "failed", Leaf: leaf, Key: string(failedKey(err)), Message: err.Error()})
+}
+
+// refire lets what runs read what a rollback put back: the leaf's triggers that its
+// steps had pulled. What cannot be fired stays due.
+func (e *engine) refire(ctx context.Context, leaf *plan.Leaf, steps []*state.Step) error {
+	err := reconcilers.Flush(ctx, e.w)
+	pulled := map[string]bool{}
+	for _, t := range e.plan.Triggers {
+		for _, s := range steps {
+			for _, part := range s.Glyphs {
+				pulled[t.Name()] = pulled[t.Name()] || t.Leaf == leaf.Path && t.Calls(part)
+			}
+		}
+	}
+	fire, _ := e.plan.Firing(func(name string) bool { return pulled[name] }, leaf.Path, false)
+	for _, t := range fire {
+		if _, ok := e.due[t.Name()]; !ok {
+			e.due[t.Name()] = state.Due{Lineage: e.o.Lineage, Leaf: t.Leaf, Name: t.Name()}
+		}
+		if failed := e.pull(ctx, t); failed != nil {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}

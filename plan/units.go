@@ -1,0 +1,129 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+
+	"golem/reconcilers"
+)
+
+// Units are the systemd units a run stops, restores, forgets, starts, reloads or
+// restarts.
+type Units struct {
+	Stop    []UnitJSON `json:"stop"`
+	Restore []UnitJSON `json:"restore"`
+	Forget  []UnitJSON `json:"forget"`
+	Start   []UnitJSON `json:"start"`
+	Reload  []UnitJSON `json:"reload"`
+	Restart []UnitJSON `json:"restart"`
+}
+
+// UnitJSON is one unit in Units.
+type UnitJSON struct {
+	Unit   string `json:"unit"`
+	Key    string `json:"key"`
+	Reason string `json:"reason"`
+}
+
+// Effects lists what becomes of each unit, the strongest thing that happens to it, in
+// the order of UnitVerbs and then of the run. Its reason tells all of it.
+func (p *Plan) Effects() []reconcilers.UnitEffect {
+	var all []reconcilers.UnitEffect
+	for _, leaf := range p.Leaves {
+		for _, t := range leaf.Turns {
+			all = append(all, t.Units...)
+		}
+		for _, d := range p.Due {
+			if d.Effect != nil && !d.Late && d.Leaf == leaf.Path {
+				all = append(all, *d.Effect)
+			}
+		}
+	}
+	for _, t := range p.Wave {
+		all = append(all, t.Units...)
+	}
+	for _, d := range p.Due {
+		if d.Effect != nil && d.Late {
+			all = append(all, *d.Effect)
+		}
+	}
+	return strongest(all)
+}
+
+// strongest leaves one effect for each unit.
+func strongest(all []reconcilers.UnitEffect) []reconcilers.UnitEffect {
+	rank := func(e reconcilers.UnitEffect) int { return slices.Index(reconcilers.UnitVerbs, e.Do) }
+	var out []reconcilers.UnitEffect
+	at := map[string]int{}
+	for _, e := range all {
+		i, known := at[e.Unit]
+		if !known {
+			at[e.Unit] = len(out)
+			out = append(out, e)
+			continue
+		}
+		was := out[i]
+		if rank(e) < rank(was) {
+			was, e = e, was
+		}
+		if !strings.Contains(was.Reason, e.Reason) {
+			was.Reason = strings.TrimPrefix(was.Reason+"; "+e.Reason, "; ")
+		}
+		out[i] = was
+	}
+	slices.SortStableFunc(out, func(a, b reconcilers.UnitEffect) int { return rank(a) - rank(b) })
+	return out
+}
+
+// unitsJSON sorts effects into their lists; every list is there.
+func unitsJSON(effects []reconcilers.UnitEffect) Units {
+	none := []UnitJSON{}
+	u := Units{none, none, none, none, none, none}
+	lists := map[string]*[]UnitJSON{
+		"stop": &u.Stop, "restore": &u.Restore, "forget": &u.Forget, "start": &u.Start, "reload": &u.Reload, "restart": &u.Restart,
+	}
+	for _, e := range effects {
+		list := lists[e.Do]
+		*list = append(*list, UnitJSON{valid(e.Unit), string(e.Key), valid(e.Reason)})
+	}
+	return u
+}
+
+// Units writes the units section: every unit that is stopped, started or left.
+func (out *Printer) Units(b *strings.Builder, effects []reconcilers.UnitEffect) {
+	if len(effects) == 0 {
+		return
+	}
+	width := 0
+	for _, e := range effects {
+		width = max(width, runewidth.StringWidth(Printable(e.Unit)))
+	}
+	width = min(width, maxKeyColumn)
+	fmt.Fprintf(b, "\n%s\n", out.bold.Render("Units"))
+	for _, e := range effects {
+		verb := pad(e.Do, 9)
+		switch e.Do {
+		case "stop":
+			verb = out.bad.Render(verb)
+		case "restart":
+			verb = out.warn.Render(verb)
+		case "start", "reload":
+			verb = out.good.Render(verb)
+		}
+		unit := Printable(e.Unit)
+		head := "  " + verb + pad(unit, width)
+		column := 2 + 9 + max(width, runewidth.StringWidth(unit)) + 2
+		reason := Printable(e.Reason)
+		if wide := out.style.Width; wide == 0 || column+runewidth.StringWidth(reason) <= wide {
+			b.WriteString(strings.TrimRight(head+"  "+reason, " ") + "\n")
+			continue
+		}
+		b.WriteString(strings.TrimRight(head, " ") + "\n")
+		for _, line := range Wrap(reason, out.wrapAt(11)) {
+			b.WriteString(strings.Repeat(" ", 11) + line + "\n")
+		}
+	}
+}
