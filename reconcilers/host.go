@@ -19,6 +19,9 @@ import (
 type Host struct {
 	// Root is the directory that stands for "/". On a live host it is "/".
 	Root string
+	// Booted says that Root is a running system's, where commands act on it. A test's
+	// fake sets it with an Exec of its own.
+	Booted bool
 	// UID and GID are golem's own, in effect.
 	UID, GID int
 	// Fault, where set, is called before every single change to the host, with the
@@ -49,7 +52,7 @@ func OpenHost(root string) (*Host, error) {
 		return nil, fmt.Errorf("open root %s: %w", root, err)
 	}
 	return &Host{
-		Root: root, UID: os.Geteuid(), GID: os.Getegid(),
+		Root: root, Booted: root == "/", UID: os.Geteuid(), GID: os.Getegid(),
 		rootfd: fd,
 	}, nil
 }
@@ -57,8 +60,8 @@ func OpenHost(root string) (*Host, error) {
 // Close releases the root.
 func (h *Host) Close() error { return unix.Close(h.rootfd) }
 
-// Live says whether Root is the running system and not a file tree.
-func (h *Host) Live() bool { return h.Root == "/" }
+// Live says whether the host is a running system and not a file tree.
+func (h *Host) Live() bool { return h.Booted }
 
 // fault asks the test's hook, if there is one, whether this change may happen.
 func (h *Host) fault(op, path string) error {
