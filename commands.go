@@ -81,7 +81,7 @@ func (s *session) plan(ctx context.Context, scroll *scrolls.Scroll, lineage stri
 	}
 	return plan.Make(plan.Input{
 		Context: ctx,
-		Scroll: scroll, Lineage: lineage, Host: s.host.Name(), Snapshot: snap, World: world,
+		Scroll:  scroll, Lineage: lineage, Host: s.host.Name(), Snapshot: snap, World: world,
 		Blind: s.c.Bool("no-observe"), Destroy: destroy,
 	})
 }

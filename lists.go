@@ -7,11 +7,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
+	"golem/apply"
 	"golem/plan"
 	"golem/reconcilers"
 	"golem/scrolls"
@@ -114,6 +116,10 @@ func (a *app) stateCommand() *cli.Command {
 		Commands: []*cli.Command{
 			{Name: "list", Usage: "list the keys in force", Flags: []cli.Flag{jsonFlag}, Action: a.stateList},
 			{Name: "show", Usage: "show what the journal holds of a key", ArgsUsage: "KEY", Flags: []cli.Flag{jsonFlag}, Action: a.stateShow},
+			{
+				Name: "forget", Usage: "drop a key from the journal and leave the host as it is", ArgsUsage: "KEY", Action: a.stateForget,
+				Flags: []cli.Flag{&cli.BoolFlag{Name: "found", Usage: "forget only what was there before golem; undeclaring the key then leaves it as it is"}},
+			},
 			{Name: "check", Usage: "verify the journal", Flags: []cli.Flag{jsonFlag}, Action: a.stateCheck},
 		},
 		Action: func(_ context.Context, c *cli.Command) error {
@@ -151,6 +157,42 @@ func (a *app) stateShow(_ context.Context, c *cli.Command) error {
 		}
 		return a.list(c, "key", doc, func(out *plan.Printer) error { return doc.Text(out) })
 	})
+}
+
+func (a *app) stateForget(ctx context.Context, c *cli.Command) error {
+	if c.Args().Len() != 1 {
+		return &usageError{command: c.FullName(), err: errors.New("one key")}
+	}
+	key := scrolls.Key(c.Args().First())
+	var s *session
+	err := reading(c, func(opened *session, r *state.Reader) error { // an unknown key must not make a journal
+		s = opened
+		snap, err := r.Snapshot()
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(snap.Applied, func(a state.Applied) bool { return a.Key == key }) {
+			return &apply.UnknownKeyError{Key: key}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	journal, err := s.write(ctx)
+	if err != nil {
+		return err
+	}
+	rev, err := apply.Forget(ctx, apply.Options{Journal: journal, Host: s.host, Run: s.whoRuns("state forget", nil)}, key, c.Bool("found"))
+	if err = errors.Join(err, journal.Close()); err != nil {
+		return err
+	}
+	what := string(key)
+	if c.Bool("found") {
+		what = "what was there before " + what
+	}
+	return a.printer(a.out).Printf("Forgotten: %s. The host is as it was; revision %d of %s says so.\n",
+		plan.Printable(what), rev.Number, plan.Printable(rev.Lineage))
 }
 
 func (a *app) stateCheck(_ context.Context, c *cli.Command) error {

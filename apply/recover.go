@@ -104,17 +104,24 @@ func settleDead(tx *state.Tx, dead *state.Dead, r *Recovered, rev *state.Revisio
 	if err != nil {
 		return err
 	}
+	rev.Declared = declaredOf(applied)
+	return tx.Commit(rev)
+}
+
+// declaredOf lists what is in force, leaf by leaf, in the order of application.
+func declaredOf(applied []state.Applied) []state.Declared {
+	var all []state.Declared
 	byLeaf := map[string]int{}
 	for _, a := range applied {
 		at, ok := byLeaf[a.Leaf]
 		if !ok {
-			at = len(rev.Declared)
+			at = len(all)
 			byLeaf[a.Leaf] = at
-			rev.Declared = append(rev.Declared, state.Declared{Leaf: a.Leaf, Glyphs: []*scrolls.Glyph{}})
+			all = append(all, state.Declared{Leaf: a.Leaf, Glyphs: []*scrolls.Glyph{}})
 		}
-		rev.Declared[at].Glyphs = append(rev.Declared[at].Glyphs, a.Glyph)
+		all[at].Glyphs = append(all[at].Glyphs, a.Glyph)
 	}
-	return tx.Commit(rev)
+	return all
 }
 
 // Sentence tells a recovery to a person.

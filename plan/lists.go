@@ -229,6 +229,8 @@ type KeyDoc struct {
 	Secret   []string        `json:"secret"`
 	Found    json.RawMessage `json:"found"`
 	Layers   []string        `json:"layers"`
+
+	sort string // of its record; "" for none
 }
 
 // ShowKey finds a key in force and its record. Sensitive values are not in it.
@@ -244,7 +246,7 @@ func ShowKey(snap *state.Snapshot, key scrolls.Key) (*KeyDoc, error) {
 		Layers: []string{},
 	}
 	if rec := snap.Records[a.Sort+":"+a.Resource]; rec != nil {
-		d.Found = reconcilers.FoundShown(rec)
+		d.Found, d.sort = reconcilers.FoundShown(rec), rec.Sort
 		for _, layer := range rec.Layers {
 			d.Layers = append(d.Layers, string(layer.Key))
 		}
@@ -278,8 +280,8 @@ func (d *KeyDoc) Text(out *Printer) error {
 		}
 		fmt.Fprintf(b, "  %s = %s\n", name, out.clip(Printable(string(value)), len(name)+5))
 	}
-	if len(d.Found) > 0 {
-		fmt.Fprintf(b, "found before golem: %s\n", out.hanging(Printable(reconcilers.FoundText(d.Found)), 20, 2))
+	if d.sort != "" {
+		fmt.Fprintf(b, "found before golem: %s\n", out.hanging(Printable(reconcilers.FoundText(d.sort, d.Found)), 20, 2))
 	}
 	if len(d.Layers) > 1 {
 		fmt.Fprintf(b, "layers, oldest first: %s\n", out.hanging(Printable(strings.Join(d.Layers, ", ")), 22, 2))

@@ -10,6 +10,9 @@ import (
 // FoundShown is a record's found state as it may be shown: without size and hash where
 // a layer on it is secret.
 func FoundShown(rec *state.Record) json.RawMessage {
+	if IsUnknown(rec.Found) || rec.Sort != PathSort {
+		return rec.Found
+	}
 	hide := false
 	for _, layer := range rec.Layers {
 		hide = hide || secret(layer.Glyph)
@@ -22,8 +25,22 @@ func FoundShown(rec *state.Record) json.RawMessage {
 	return encode(n)
 }
 
+// A Teller is a reconciler that tells a found state of its own to a person.
+type Teller interface {
+	TellFound(found json.RawMessage) string
+}
+
+// IsUnknown says that a record does not know what was there before golem.
+func IsUnknown(found json.RawMessage) bool { return len(found) == 0 || string(found) == "null" }
+
 // FoundText tells a found state to a person, in a few words.
-func FoundText(found json.RawMessage) string {
+func FoundText(sort string, found json.RawMessage) string {
+	if IsUnknown(found) {
+		return "not known; undeclaring it leaves it as it is"
+	}
+	if t, ok := Reconcilers[sort].(Teller); ok {
+		return t.TellFound(found)
+	}
 	var n Node
 	if json.Unmarshal(found, &n) != nil {
 		return "something this golem cannot read"
