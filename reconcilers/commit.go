@@ -125,6 +125,7 @@ func (b *batch) commit(s *shift) error {
 		return fmt.Errorf("open %s: %w", quote(dir), err)
 	}
 	b.dirty[dir] = true
+	b.h.unitFiles = b.h.unitFiles || holdsUnits(s.path)
 	switch way {
 	case wayMake:
 		err = b.moveIn(fd, name, s)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,6 +31,8 @@ type Host struct {
 	Fault func(op, path string) error
 	// Exec, where set, runs commands in place of the system: a test's fake.
 	Exec func(context.Context, Command) (Output, error)
+	// Sleep, where set, lets time pass in place of the clock: a test's fake.
+	Sleep func(context.Context, time.Duration) error
 	// Running is the file that marks a changing command while it runs; "" for none.
 	Running string
 	// Own holds golem's own files (the journal), which no glyph may name.
