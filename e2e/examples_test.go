@@ -441,7 +441,8 @@ func inodeFlags(path string) int {
 	if err != nil {
 		return -1
 	}
-	return flags
+	const indexed = 0x1000 // FS_INDEX_FL: ext4 set it once the directory was big
+	return flags &^ indexed
 }
 
 // sameLines compares two fingerprints, and names the paths that differ.

@@ -28,14 +28,14 @@ func fingerprint(root string) ([]string, error) {
 		if err != nil {
 			return err
 		}
-		line, err := pathLine(path, rel, names)
+		line, err := pathLine(path, rel, names, hashOf)
 		lines = append(lines, line)
 		return err
 	})
 	return lines, err
 }
 
-func pathLine(path, rel string, names map[uint64]string) (string, error) {
+func pathLine(path, rel string, names map[uint64]string, hash func(string, *unix.Stat_t) (string, error)) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {
 		return "", fmt.Errorf("lstat %s: %w", path, err)
@@ -48,7 +48,7 @@ func pathLine(path, rel string, names map[uint64]string) (string, error) {
 	case unix.S_IFDIR:
 		return line + fmt.Sprintf(" flags %x", inodeFlags(path)), nil
 	case unix.S_IFREG:
-		sum, err := hashOf(path)
+		sum, err := hash(path, &st)
 		if err != nil {
 			return "", err
 		}
@@ -64,7 +64,7 @@ func pathLine(path, rel string, names map[uint64]string) (string, error) {
 	return line + fmt.Sprintf(" device %x", st.Rdev), nil
 }
 
-func hashOf(path string) (string, error) {
+func hashOf(path string, _ *unix.Stat_t) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err

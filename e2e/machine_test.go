@@ -1,0 +1,450 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A machine is a Debian host of a test's own, booted with systemd, that the test may do
+// anything to: a layer over the cached tree, with its own processes, network (loopback
+// and nothing else) and packages (machine_tree_test.go). It ends with the test.
+type machine struct {
+	t      testing.TB
+	name   string
+	dir    string   // its layer, and what it wrote to its console
+	root   string   // where its file system is mounted
+	args   []string // systemd-nspawn's, beside the usual
+	nspawn *exec.Cmd
+	ended  chan struct{} // closed when nspawn has ended
+	leader int           // its process 1, as seen from here
+}
+
+var machines atomic.Int64
+
+// boot boots a machine and waits until it runs. More arguments go to systemd-nspawn.
+func boot(t testing.TB, args ...string) *machine {
+	t.Helper()
+	needMachines(t)
+	m := &machine{t: t, name: fmt.Sprintf("golem-e2e-%d-%d", os.Getpid(), machines.Add(1)), args: args}
+	m.mount()
+	m.powerOn()
+	return m
+}
+
+// check ends the test at an error.
+func (m *machine) check(err error) {
+	m.t.Helper()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// mount makes the machine's file system: a fresh layer over one with golem in it, over
+// the tree.
+func (m *machine) mount() {
+	m.t.Helper()
+	tree, err := machineTree()
+	m.check(err)
+	golem, err := golemLayer()
+	m.check(err)
+	m.dir, err = os.MkdirTemp("", m.name+"-")
+	m.check(err)
+	m.t.Cleanup(func() {
+		if err := os.RemoveAll(m.dir); err != nil {
+			m.t.Error(err)
+		}
+	})
+	var st unix.Statfs_t
+	m.check(unix.Statfs(m.dir, &st))
+	if st.Type == unix.OVERLAYFS_SUPER_MAGIC { // the upper layer of one cannot be another
+		m.check(unix.Mount("tmpfs", m.dir, "tmpfs", 0, "mode=0700"))
+		m.t.Cleanup(func() { m.unmount(m.dir) })
+	}
+	upper, work := filepath.Join(m.dir, "upper"), filepath.Join(m.dir, "work")
+	m.root = filepath.Join(m.dir, "root")
+	for _, dir := range []string{upper, work, m.root} {
+		m.check(os.Mkdir(dir, 0o755))
+		m.check(os.Chmod(dir, 0o755)) // whatever the umask: upper's mode is that of /
+	}
+	// A machine's power never fails, so that nothing needs to wait for the disk; and
+	// directories of the lower layers can be renamed, as on any other file system.
+	layers := fmt.Sprintf("lowerdir=%s:%s,upperdir=%s,workdir=%s", golem, tree, upper, work)
+	err = unix.Mount("overlay", m.root, "overlay", 0, layers+",volatile,redirect_dir=on,index=on")
+	if errors.Is(err, unix.EINVAL) { // an older kernel
+		err = unix.Mount("overlay", m.root, "overlay", 0, layers)
+	}
+	m.check(err)
+	m.t.Cleanup(func() { m.unmount(m.root) })
+}
+
+func (m *machine) unmount(dir string) {
+	if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+		m.t.Errorf("unmount %s: %v", dir, err)
+	}
+}
+
+// golemLayer is a directory with golem where a machine has it.
+var golemLayer = sync.OnceValues(func() (string, error) {
+	bin, err := built()
+	if err != nil {
+		return "", err
+	}
+	layer := filepath.Join(tools, "layer")
+	place := filepath.Join(layer, "usr/local/bin")
+	if err := os.MkdirAll(place, 0o755); err != nil {
+		return "", err
+	}
+	for dir := place; dir != tools; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil { // whatever the umask
+			return "", err
+		}
+	}
+	return layer, quiet(exec.Command("cp", "--preserve=mode", bin, place))
+})
+
+// intoMachine is the script that becomes systemd-nspawn: in the control groups of the
+// machine's own, since two machines in one would take each other's for theirs; with a
+// /proc of its own process ids; and with a place for what it notes about machines that
+// ends with it.
+const intoMachine = `
+while [ "$1" != -- ]; do echo 0 >"$1/cgroup.procs"; shift; done
+shift
+mount -t proc proc /proc
+mkdir -p /run/systemd/nspawn
+mount -t tmpfs tmpfs /run/systemd/nspawn
+exec "$@"
+`
+
+// powerOn boots the mounted machine.
+func (m *machine) powerOn() {
+	m.t.Helper()
+	log, err := os.OpenFile(filepath.Join(m.dir, "console"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	m.check(err)
+	defer log.Close()
+	groups, err := cgroups(m.name)
+	m.check(err)
+	argv := append([]string{"-ec", intoMachine, "sh"}, groups...)
+	argv = append(argv, "--", "systemd-nspawn", "--quiet", "--boot", "--directory="+m.root, "--machine="+m.name, "--hostname=host1",
+		"--register=no", "--keep-unit", "--console=pipe", "--private-network",
+		"--link-journal=no", "--resolv-conf=off", "--timezone=off")
+	m.nspawn = exec.Command("/bin/sh", append(argv, m.args...)...)
+	// /tmp is a directory on the disk, as Debian has it.
+	m.nspawn.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin", "SYSTEMD_NSPAWN_TMPFS_TMP=0"}
+	m.nspawn.Stdout, m.nspawn.Stderr = log, log
+	// As process 1 of a namespace of its own it takes every process of the machine with
+	// it when it dies, and it dies with the tests.
+	m.nspawn.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS,
+		Pdeathsig: syscall.SIGKILL, Setpgid: true,
+	}
+	m.check(m.nspawn.Start())
+	m.ended = make(chan struct{})
+	go func(cmd *exec.Cmd, ended chan struct{}) { _ = cmd.Wait(); close(ended) }(m.nspawn, m.ended)
+	m.t.Cleanup(func() {
+		m.cut()
+		for _, dir := range groups {
+			removeCgroup(dir)
+		}
+	})
+	m.awaitRunning()
+}
+
+// awaitRunning waits for the machine's process 1, and until that says that all runs.
+func (m *machine) awaitRunning() {
+	m.t.Helper()
+	deadline := time.Now().Add(60 * time.Second)
+	var last answer
+	for ; time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		select {
+		case <-m.ended:
+			m.t.Fatalf("the machine ended while it booted:\n%s", m.console())
+		default:
+		}
+		if m.leader = leaderOf(m.nspawn.Process.Pid); m.leader == 0 || !m.exists("/run/systemd/private") {
+			continue
+		}
+		switch last = m.run("systemctl", "is-system-running", "--wait"); strings.TrimSpace(last.stdout) {
+		case "running":
+			return
+		case "degraded":
+			m.t.Fatalf("the machine runs, but not all of it:\n%s", m.run("systemctl", "--failed", "--no-pager").stdout)
+		}
+	}
+	m.t.Fatalf("the machine does not run after a minute: %s%s\n%s", last.stdout, last.stderr, m.console())
+}
+
+// leaderOf is the process 1 that an nspawn started, once it is systemd; else 0.
+func leaderOf(nspawn int) int {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", nspawn, nspawn))
+	if err != nil {
+		return 0
+	}
+	for field := range strings.FieldsSeq(string(data)) {
+		pid, err := strconv.Atoi(field)
+		if err != nil {
+			continue
+		}
+		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil && filepath.Base(exe) == "systemd" {
+			return pid
+		}
+	}
+	return 0
+}
+
+// console is what the machine wrote to its console.
+func (m *machine) console() string {
+	data, err := os.ReadFile(filepath.Join(m.dir, "console"))
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
+
+// cut ends the machine as a power cut would, and every process in it.
+func (m *machine) cut() {
+	_ = m.nspawn.Process.Kill()
+	<-m.ended
+	m.leader = 0
+}
+
+// reboot shuts the machine down in good order and boots it again, on the same disk.
+func (m *machine) reboot() {
+	m.t.Helper()
+	m.check(unix.Kill(m.leader, unix.Signal(34+4))) // SIGRTMIN+4: power off
+	select {
+	case <-m.ended:
+	case <-time.After(100 * time.Second):
+		m.t.Fatalf("the machine does not shut down:\n%s", m.console())
+	}
+	m.cut()
+	m.powerOn()
+}
+
+// inside is a path of the machine as seen from here. No part of it but the last may be
+// a link: that would lead out of the machine.
+func (m *machine) inside(path string) string {
+	return filepath.Join(fmt.Sprintf("/proc/%d/root", m.leader), path)
+}
+
+// command is a command's that runs in the machine, in a bare environment.
+func (m *machine) command(argv ...string) *exec.Cmd {
+	cmd := exec.Command("nsenter", append([]string{"-t", strconv.Itoa(m.leader), "-a", "--"}, argv...)...)
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8", "TERM=xterm"}
+	cmd.WaitDelay = 20 * time.Second // for what a command left running with its output open
+	return cmd
+}
+
+// run runs a command in the machine.
+func (m *machine) run(argv ...string) answer {
+	m.t.Helper()
+	return m.finish(m.command(argv...))
+}
+
+func (m *machine) finish(cmd *exec.Cmd) answer {
+	m.t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		m.t.Fatal(err)
+	}
+	return answer{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// must runs a command that must succeed, and returns what it printed.
+func (m *machine) must(argv ...string) string {
+	m.t.Helper()
+	a := m.run(argv...)
+	if a.code != 0 {
+		m.t.Fatalf("%s: exit %d\n%s%s", strings.Join(argv, " "), a.code, a.stdout, a.stderr)
+	}
+	return a.stdout
+}
+
+// sh runs a shell script that must succeed, and returns what it printed.
+func (m *machine) sh(script string) string {
+	m.t.Helper()
+	return m.must("sh", "-ec", script)
+}
+
+// start starts a command in the machine. What it prints goes to the command's Stdout
+// and Stderr, two *syncBuffer; it ends with the test at the latest.
+func (m *machine) start(argv ...string) *exec.Cmd {
+	m.t.Helper()
+	cmd := m.command(argv...)
+	cmd.Stdout, cmd.Stderr = &syncBuffer{}, &syncBuffer{}
+	cmd.WaitDelay = time.Second
+	m.check(cmd.Start())
+	m.t.Cleanup(func() {
+		if cmd.ProcessState == nil {
+			m.signal(cmd, unix.SIGKILL)
+			_ = cmd.Wait()
+		}
+	})
+	return cmd
+}
+
+// signal sends a signal to a command in the machine that start started: nsenter, which
+// waits for it, is left alone.
+func (m *machine) signal(cmd *exec.Cmd, sig syscall.Signal) {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
+	for field := range strings.FieldsSeq(string(data)) {
+		if pid, err := strconv.Atoi(field); err == nil {
+			_ = unix.Kill(pid, sig)
+		}
+	}
+}
+
+// A syncBuffer can be read while a command still writes to it.
+type syncBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// open opens a file of the machine; links lead to where they lead inside.
+func (m *machine) open(path string, flags uint64) (*os.File, error) {
+	root, err := unix.Open(m.inside("/"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(root)
+	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT}
+	if flags&unix.O_CREAT != 0 {
+		how.Mode = 0o644
+	}
+	fd, err := unix.Openat2(root, path, &how)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// write writes a file of the machine, in directories that are made as needed.
+func (m *machine) write(path, text string) {
+	m.t.Helper()
+	if dir := filepath.Dir(path); !m.exists(dir) {
+		m.must("mkdir", "-p", dir)
+	}
+	f, err := m.open(path, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC)
+	m.check(err)
+	_, err = f.WriteString(text)
+	m.check(err)
+	m.check(f.Close())
+}
+
+func (m *machine) read(path string) string {
+	m.t.Helper()
+	f, err := m.open(path, unix.O_RDONLY)
+	m.check(err)
+	defer f.Close()
+	var text bytes.Buffer
+	_, err = text.ReadFrom(f)
+	m.check(err)
+	return text.String()
+}
+
+// exists says that there is something at a path, were it a link to nowhere.
+func (m *machine) exists(path string) bool {
+	f, err := m.open(path, unix.O_PATH|unix.O_NOFOLLOW)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
+}
+
+// site is where declare puts the scroll.
+const site = "/root/site"
+
+// declare writes the scroll.
+func (m *machine) declare(text string) {
+	m.t.Helper()
+	m.write(site+"/main.hcl", "name = \"web\"\n"+text)
+}
+
+// golem runs golem in the machine and wants an exit code.
+func (m *machine) golem(code int, args ...string) answer {
+	m.t.Helper()
+	a := m.run(append([]string{"golem"}, args...)...)
+	if a.code != code {
+		m.t.Fatalf("golem %s: exit %d, want %d\n%s%s", strings.Join(args, " "), a.code, code, a.stdout, a.stderr)
+	}
+	return a
+}
+
+func (m *machine) apply(args ...string) answer {
+	m.t.Helper()
+	return m.golem(0, append([]string{"apply", "--auto-approve", site}, args...)...)
+}
+
+func (m *machine) destroy(args ...string) answer {
+	m.t.Helper()
+	return m.golem(0, append([]string{"destroy", "--auto-approve", "--name", "web"}, args...)...)
+}
+
+// plan is the plan's text.
+func (m *machine) plan(args ...string) string {
+	m.t.Helper()
+	return m.golem(0, append([]string{"plan", site}, args...)...).stdout
+}
+
+// planJSON is the plan as JSON.
+func (m *machine) planJSON(args ...string) map[string]any {
+	m.t.Helper()
+	text := m.plan(append([]string{"--json"}, args...)...)
+	var plan map[string]any
+	if err := json.Unmarshal([]byte(text), &plan); err != nil {
+		m.t.Fatalf("plan --json: %v\n%s", err, text)
+	}
+	return plan
+}
+
+// active is what systemd says of a unit: active, inactive, failed, activating.
+func (m *machine) active(unit string) string {
+	m.t.Helper()
+	return strings.TrimSpace(m.run("systemctl", "is-active", unit).stdout)
+}
+
+// enabled is what systemd says of a unit file: enabled, disabled, masked, static.
+func (m *machine) enabled(unit string) string {
+	m.t.Helper()
+	return strings.TrimSpace(m.run("systemctl", "is-enabled", unit).stdout)
+}
+
+// installed is a package's status and version, "install ok installed 1.0"; "" if dpkg
+// does not know it.
+func (m *machine) installed(name string) string {
+	m.t.Helper()
+	a := m.run("dpkg-query", "-W", "-f", "${Status} ${Version}\n", name)
+	if a.code != 0 {
+		return ""
+	}
+	return strings.TrimSpace(a.stdout)
+}
