@@ -415,6 +415,9 @@ func treeLines(t *testing.T, root string) []string {
 }
 
 func xattrLine(path string) string {
+	if n, err := unix.Llistxattr(path, nil); err != nil || n == 0 {
+		return "-"
+	}
 	buf := make([]byte, 64<<10)
 	n, err := unix.Llistxattr(path, buf)
 	if err != nil || n == 0 {

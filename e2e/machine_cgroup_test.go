@@ -37,7 +37,7 @@ func cgroups(name string) ([]string, error) {
 			continue
 		}
 		parent := filepath.Join(mount, fields[2])
-		forgetCgroups(parent)
+		forgetKilled(parent, removeCgroup)
 		dir := filepath.Join(parent, name)
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 			return nil, err
@@ -55,13 +55,13 @@ func isCgroup2(dir string) bool {
 	return unix.Statfs(dir, &st) == nil && st.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
-// forgetCgroups removes what processes left that were killed.
-func forgetCgroups(parent string) {
-	found, _ := filepath.Glob(filepath.Join(parent, "golem-e2e-*-*"))
-	for _, dir := range found {
-		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), "golem-e2e-"), "-")
+// forgetKilled removes from a directory what machines left there whose tests were killed.
+func forgetKilled(dir string, remove func(string)) {
+	found, _ := filepath.Glob(filepath.Join(dir, "golem-e2e-*-*"))
+	for _, name := range found {
+		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(name), "golem-e2e-"), "-")
 		if n, err := strconv.Atoi(pid); err == nil && errors.Is(unix.Kill(n, 0), unix.ESRCH) {
-			removeCgroup(dir)
+			remove(name)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
@@ -124,9 +123,9 @@ func comparison(name string) compared {
 func (m *machine) print() []string {
 	m.t.Helper()
 	m.settle()
-	lines := m.paths()
-	lines = append(lines, m.packages()...)
-	return append(lines, m.units()...)
+	units := m.startUnits()
+	lines := append(m.paths(), m.packages()...)
+	return append(lines, units()...)
 }
 
 // same wants the machine as it was.
@@ -264,26 +263,32 @@ func (m *machine) stanzas(name string) []stanza {
 	return all
 }
 
-// units is a line for every unit file, and for every unit that is active or failed.
-// Units that are inactive come and go in systemd's memory; so do devices, scopes, and the
-// mounts of credentials.
-func (m *machine) units() []string {
+// startUnits asks for the units, which takes systemd some time, and returns what waits for
+// the answer: a line for every unit file, and for every unit that is active or failed.
+// Units that are inactive come and go in systemd's memory.
+func (m *machine) startUnits() (wait func() []string) {
 	m.t.Helper()
-	var lines []string
-	for line := range strings.Lines(m.must("systemctl", "list-unit-files", "--no-legend", "--no-pager", "--plain")) {
-		lines = append(lines, "unit file "+strings.Join(strings.Fields(line), " "))
-	}
-	for line := range strings.Lines(m.must("systemctl", "list-units", "--all", "--no-legend", "--no-pager", "--plain")) {
-		f := strings.Fields(line)
-		if len(f) < 4 || f[2] == "inactive" || fleeting(f[0]) {
-			continue
+	files := m.start("systemctl", "list-unit-files", "--no-legend", "--no-pager", "--plain")
+	loaded := m.must("systemctl", "list-units", "--all", "--no-legend", "--no-pager", "--plain")
+	return func() []string {
+		m.t.Helper()
+		m.check(files.Wait())
+		var lines []string
+		for line := range strings.Lines(files.Stdout.(*syncBuffer).String()) {
+			lines = append(lines, "unit file "+strings.Join(strings.Fields(line), " "))
 		}
-		lines = append(lines, "unit "+strings.Join(f[:4], " "))
+		for line := range strings.Lines(loaded) {
+			f := strings.Fields(line)
+			if len(f) >= 4 && f[2] != "inactive" && !fleeting(f[0]) {
+				lines = append(lines, "unit "+strings.Join(f[:4], " "))
+			}
+		}
+		slices.Sort(lines)
+		return lines
 	}
-	slices.SortFunc(lines, cmp.Compare)
-	return lines
 }
 
+// fleeting says that a unit comes and goes by itself.
 func fleeting(unit string) bool {
 	switch filepath.Ext(unit) {
 	case ".device":

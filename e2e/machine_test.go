@@ -61,10 +61,11 @@ func (m *machine) mount() {
 	m.check(err)
 	golem, err := golemLayer()
 	m.check(err)
+	forgetKilled(os.TempDir(), func(dir string) { _ = removeLayer(dir) })
 	m.dir, err = os.MkdirTemp("", m.name+"-")
 	m.check(err)
 	m.t.Cleanup(func() {
-		if err := os.RemoveAll(m.dir); err != nil {
+		if err := removeLayer(m.dir); err != nil {
 			m.t.Error(err)
 		}
 	})
@@ -89,6 +90,15 @@ func (m *machine) mount() {
 	}
 	m.check(err)
 	m.t.Cleanup(func() { m.unmount(m.root) })
+}
+
+// removeLayer removes a machine's files, those among them that a test made immutable.
+func removeLayer(dir string) error {
+	if err := os.RemoveAll(dir); err == nil {
+		return nil
+	}
+	_ = exec.Command("chattr", "-R", "-ia", dir).Run() // fails on links, and is done all the same
+	return os.RemoveAll(dir)
 }
 
 func (m *machine) unmount(dir string) {

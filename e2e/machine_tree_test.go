@@ -261,6 +261,14 @@ var noMachines = sync.OnceValue(func() string {
 			return tool + " is not installed"
 		}
 	}
+	probe := fmt.Sprintf("golem-e2e-%d-0", os.Getpid())
+	groups, err := cgroups(probe)
+	if err != nil {
+		return "no control group can be made: " + err.Error()
+	}
+	for _, dir := range groups {
+		removeCgroup(dir)
+	}
 	if _, err := machineTree(); err != nil {
 		first, _, _ := strings.Cut(err.Error(), "\n")
 		if os.Getenv("CI") == "true" {
