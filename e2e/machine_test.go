@@ -187,6 +187,7 @@ func (m *machine) awaitRunning() {
 		if m.leader = leaderOf(m.nspawn.Process.Pid); m.leader == 0 || !m.exists("/run/systemd/private") {
 			continue
 		}
+		m.isInside()
 		switch last = m.run("systemctl", "is-system-running", "--wait"); strings.TrimSpace(last.stdout) {
 		case "running":
 			return
@@ -195,6 +196,17 @@ func (m *machine) awaitRunning() {
 		}
 	}
 	m.t.Fatalf("the machine does not run after a minute: %s%s\n%s", last.stdout, last.stderr, m.console())
+}
+
+// isInside ends the test unless commands run where files are read and written, before one
+// could do to this host what it was to do to the machine.
+func (m *machine) isInside() {
+	m.t.Helper()
+	var st unix.Stat_t
+	m.check(unix.Stat(m.inside("/"), &st))
+	if got, want := strings.TrimSpace(m.must("stat", "-c", "%d %i", "/")), fmt.Sprint(st.Dev, st.Ino); got != want {
+		m.t.Fatalf("commands do not run in the machine: / is %s there and %s here", got, want)
+	}
 }
 
 // leaderOf is the process 1 that an nspawn started, once it is systemd; else 0.
@@ -252,7 +264,8 @@ func (m *machine) inside(path string) string {
 
 // command is a command's that runs in the machine, in a bare environment.
 func (m *machine) command(argv ...string) *exec.Cmd {
-	cmd := exec.Command("nsenter", append([]string{"-t", strconv.Itoa(m.leader), "-a", "--"}, argv...)...)
+	// Its root, too: in a namespace that was made from within a chroot it is not the first.
+	cmd := exec.Command("nsenter", append([]string{"-t", strconv.Itoa(m.leader), "--all", "--root", "--wd", "--"}, argv...)...)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8", "TERM=xterm"}
 	cmd.WaitDelay = 20 * time.Second // for what a command left running with its output open
 	return cmd
