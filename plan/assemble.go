@@ -68,8 +68,17 @@ func needName(sort, resource string) string {
 }
 
 // dropTurn is the leaf in whose turn an undeclared glyph goes: its own; but a base goes
-// in the turn of the base that takes its place.
+// in the turn of the base that takes its place, and so does the one glyph of a resource
+// that is no path.
 func (m *maker) dropTurn(x *thing, was state.Applied) int {
+	if was.Sort != reconcilers.PathSort {
+		for at, a := range x.asks {
+			if len(a.set) > 0 {
+				return at
+			}
+		}
+		return m.leafAt[was.Leaf]
+	}
 	if kind, ok := reconcilers.KindOf(was.Glyph.Kind); ok && kind.IsBase() {
 		for at, a := range x.asks {
 			for _, g := range a.set {

@@ -110,6 +110,7 @@ func (m *maker) recall() error {
 		m.w.Ledger = map[string]*state.Entry{}
 	}
 	m.w.Recorded = func(path string) bool { return snap.Records[reconcilers.RecordKey("path", path)] != nil }
+	m.w.Where = func(key scrolls.Key) string { return m.own[key].Resource }
 	return nil
 }
 

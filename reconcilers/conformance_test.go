@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"golem/reconcilers/fake"
 	"golem/scrolls"
 	"golem/state"
 )
@@ -29,6 +30,19 @@ var samples = map[string]func(t *rapid.T) scrolls.Attrs{
 	"line": func(t *rapid.T) scrolls.Attrs {
 		return scrolls.Attrs{"path": "/d/it", "line": rapid.SampledFrom([]string{"new", "found", "x y"}).Draw(t, "line")}
 	},
+	"service": sampleService,
+}
+
+// A stage is what a sort of resource needs of the suite's host.
+type stage struct {
+	draw  func(b *bench)          // what was there before
+	host  func(b *bench, h *Host) // what answers in place of programs; nil for nothing
+	print func(b *bench) string   // a fingerprint of what the sort is about
+}
+
+var stages = map[string]stage{
+	PathSort: {draw: (*bench).drawFiles, print: (*bench).printFiles},
+	UnitSort: {draw: (*bench).drawUnits, host: (*bench).bootUnits, print: func(b *bench) string { return b.systemd.Print() }},
 }
 
 func withMode0(t *rapid.T, a scrolls.Attrs) scrolls.Attrs {
@@ -84,6 +98,9 @@ type bench struct {
 	store memStore
 	rec   Reconciler
 	g     *scrolls.Glyph
+	stage stage
+
+	systemd *fake.Systemd // of the sort that is about units
 }
 
 func newBench(t *rapid.T, kind Kind) *bench {
@@ -91,11 +108,14 @@ func newBench(t *rapid.T, kind Kind) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, root: root, store: memStore{}, rec: Reconcilers[kind.Sort]}
-	b.draw()
+	b := &bench{t: t, root: root, store: memStore{}, rec: Reconcilers[kind.Sort], stage: stages[kind.Sort]}
+	b.stage.draw(b)
 	h, err := OpenHost(root)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if b.stage.host != nil {
+		b.stage.host(b, h)
 	}
 	b.w = NewWorld(h, b.store)
 	attrs := samples[kind.Name](t)
@@ -110,10 +130,11 @@ func (b *bench) close() {
 	b.w.Close()
 	_ = b.w.Host.Close()
 	_ = os.RemoveAll(b.root)
+	_ = os.Remove(b.root + ".systemd")
 }
 
-// draw draws what was there before: around /d/it and /d/dir, and beside them.
-func (b *bench) draw() {
+// drawFiles draws what was there before: around /d/it and /d/dir, and beside them.
+func (b *bench) drawFiles() {
 	must := func(err error) {
 		if err != nil {
 			b.t.Fatal(err)
@@ -181,7 +202,10 @@ func (b *bench) undo(t *Turn) {
 }
 
 // print is the host's fingerprint.
-func (b *bench) print() string {
+func (b *bench) print() string { return b.stage.print(b) }
+
+// printFiles is a fingerprint of the whole file tree.
+func (b *bench) printFiles() string {
 	var out strings.Builder
 	err := filepath.WalkDir(b.root, func(p string, _ fs.DirEntry, err error) error {
 		if err != nil {

@@ -47,7 +47,9 @@ func (h *Host) Name() string {
 
 // small reads a short file of the host; "" where it cannot.
 func (h *Host) small(path string) string {
-	at, err := NewWorld(h, nil).resolve(path, true)
+	w := NewWorld(h, nil)
+	defer w.Close()
+	at, err := w.resolve(path, true)
 	if err != nil {
 		return ""
 	}

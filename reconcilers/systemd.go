@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golem/scrolls"
 )
 
 // A unit is what systemd says of one unit, all of it at one instant.
@@ -189,22 +191,29 @@ func (h *Host) isEnabled(ctx context.Context, units ...*unit) ([]string, error) 
 type unitDesk struct {
 	mu   sync.Mutex
 	seen map[string]*unit // by the name that was asked for, and by the real one
+	// links are the links that units have; nil where nobody looked.
+	links *linkage
+	// fore are states that a recovery will have given back by the time of the run.
+	fore map[string]unitState
 	// will says of units what the run leaves, where that is another state than seen.
 	will map[string]unitWill
+	// comes names what brings a unit that is not there yet: "process:backup".
+	comes map[string]string
 	// revisions tells of glyphs that go which revision applied them last.
-	revisions map[string]int
+	revisions map[scrolls.Key]int
 }
 
 // A unitWill is a unit's state as a run leaves it.
 type unitWill struct {
 	running bool
-	// gone says that the unit's file goes.
-	gone bool
 }
 
 func (w *World) unitDesk() *unitDesk {
 	return keepAt(w, "units", func() *unitDesk {
-		return &unitDesk{seen: map[string]*unit{}, will: map[string]unitWill{}, revisions: map[string]int{}}
+		return &unitDesk{
+			seen: map[string]*unit{}, fore: map[string]unitState{}, will: map[string]unitWill{}, revisions: map[scrolls.Key]int{},
+			comes: map[string]string{},
+		}
 	})
 }
 
@@ -252,6 +261,7 @@ func (w *World) forgetUnits() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	clear(d.seen)
+	d.links = nil
 }
 
 // systemctl tells systemd to do something.

@@ -26,6 +26,8 @@ type World struct {
 	Needed func(path string) bool
 	// Recorded says whether the journal has a record of a path; nil for none.
 	Recorded func(path string) bool
+	// Where is the resource that the journal has a key of this lineage on; "" for none.
+	Where func(key scrolls.Key) string
 
 	// Timeout bounds one external command.
 	Timeout time.Duration
@@ -45,7 +47,7 @@ func NewWorld(h *Host, blobs Blobs) *World {
 	}
 	return &World{
 		Host: h, Blobs: &turnstile{blobs: blobs}, Ledger: map[string]*state.Entry{},
-		Needed: func(string) bool { return false }, Timeout: scrolls.BuiltinPolicy.Timeout,
+		Needed: func(string) bool { return false }, Where: func(scrolls.Key) string { return "" }, Timeout: scrolls.BuiltinPolicy.Timeout,
 		over: map[string]Node{}, seen: map[string]Node{},
 		dirOK: map[string]error{}, d: h.newDirs(), desk: &desk{on: map[string]any{}},
 	}

@@ -1,0 +1,109 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"golem/reconcilers/fake"
+	"golem/scrolls"
+)
+
+// systemdHost lets a fake systemd answer for a host.
+func systemdHost(h *Host, sd *fake.Systemd) {
+	h.Booted = true
+	h.Exec = func(_ context.Context, c Command) (Output, error) {
+		a, ok := sd.Run(c.Argv...)
+		out := Output{Stdout: []byte(a.Out), Stderr: []byte(a.Err)}
+		if !ok {
+			return out, fmt.Errorf("run %s: no such program", c.Argv[0])
+		}
+		if a.Code != 0 {
+			return out, &CommandError{Argv: c.Argv, Code: a.Code, Said: a.Err, Err: fmt.Errorf("exit status %d", a.Code)}
+		}
+		return out, nil
+	}
+	h.Sleep = func(_ context.Context, d time.Duration) error { sd.Sleep(d); return nil }
+}
+
+// newSystemd makes a tree one that a fake systemd runs. What runs is remembered
+// beside it.
+func newSystemd(root string) (*fake.Systemd, error) {
+	sd := &fake.Systemd{Root: root, State: filepath.Clean(root) + ".systemd"}
+	return sd, errors.Join(sd.Boot(), os.MkdirAll(root+"/etc/systemd/system", 0o755))
+}
+
+const (
+	webUnit = "[Unit]\nDescription=web\n[Service]\nExecStart=/fake/run\nExecReload=/fake/reload\n[Install]\nWantedBy=multi-user.target\nAlias=www.service\nAlso=web-extra.timer\n"
+	webSock = "[Socket]\nListenStream=80\n[Install]\nWantedBy=sockets.target\n"
+	webTime = "[Timer]\nOnCalendar=daily\nUnit=extra.service\n[Install]\nWantedBy=timers.target\n"
+)
+
+// drawUnits draws what was there before: web.service in some state, with a socket and
+// with a timer that is enabled with it, and units beside it.
+func (b *bench) drawUnits() {
+	sd, err := newSystemd(b.root)
+	b.systemd = sd
+	must := func(err error) {
+		if err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	must(err)
+	const lib = "/usr/lib/systemd/system/"
+	for name, text := range map[string]string{
+		"web.service": webUnit, "web.socket": webSock, "web-extra.timer": webTime,
+		"extra.service": "[Service]\nExecStart=/fake/run\n", "beside.service": strings.NewReplacer("web", "other", "www", "vvv").Replace(webUnit),
+		"needs.service": "[Unit]\nRequires=web.service\n[Service]\nExecStart=/fake/run\n",
+	} {
+		must(sd.Write(lib+name, text))
+	}
+	must(os.Symlink("web.service", b.root+lib+"web-too.service"))
+	run := func(when string, argv ...string) {
+		if rapid.Bool().Draw(b.t, when) {
+			if a, _ := sd.Run(append([]string{"systemctl"}, argv...)...); a.Code != 0 {
+				b.t.Fatalf("%v: %s", argv, a.Err)
+			}
+		}
+	}
+	run("beside", "enable", "beside.service")
+	run("socket", "start", "web.socket")
+	run("running", "start", "web.service")
+	run("needed", "start", "needs.service")
+	run("enabled", "enable", "web.service")
+	run("timer off", "disable", "web-extra.timer")
+	run("enabled at run time", "enable", "--runtime", "web.service")
+	run("masked", "mask", "web.service")
+	run("masked at run time", "mask", "--runtime", "web.service")
+}
+
+func (b *bench) bootUnits(h *Host) { systemdHost(h, b.systemd) }
+
+// sampleService draws a wish that can be granted whatever web.service is found in, and
+// that undeclaring gives back whole: a unit that golem stops is not started again.
+func sampleService(t *rapid.T) scrolls.Attrs {
+	a := scrolls.Attrs{"unit": rapid.SampledFrom([]string{"web", "web.service", "web-too.service"}).Draw(t, "unit")}
+	switch rapid.SampledFrom([]string{"run", "mask", "enable", "reload"}).Draw(t, "wish") {
+	case "run":
+		a["state"], a["masked"] = "running", false
+		if rapid.Bool().Draw(t, "and enable") {
+			a["enabled"] = rapid.Bool().Draw(t, "enabled")
+		}
+	case "mask":
+		a["masked"] = true
+		if rapid.Bool().Draw(t, "and disable") {
+			a["enabled"] = false
+		}
+	case "enable":
+		a["enabled"], a["masked"] = rapid.Bool().Draw(t, "enabled"), false
+	case "reload":
+		a["restart_on"] = []any{"file:/etc/web/**"}
+	}
+	return a
+}

@@ -1,0 +1,204 @@
+package reconcilers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"golem/scrolls"
+	"golem/state"
+)
+
+// judgeDrop tells what undeclaring gives back. Nothing is started on the way out.
+func (k *unitWork) judgeDrop() {
+	k.newStep()
+	c := Change{Effect: "forget", Reason: k.leftText(), Before: k.before()}
+	switch {
+	case k.acting("stop"):
+		c.Effect, c.Reason = "stop", k.does()
+	case k.acting("take") || k.acting("put"):
+		c.Effect = "restore"
+		c.Reason = strings.TrimPrefix(k.leftText()+"; "+k.does()+", as golem found it", "; ")
+	case c.Reason == "":
+		c.Reason = "what golem made is gone already"
+	}
+	for _, key := range sortedKeys(k.r.Drop) {
+		if k.was == nil || key == k.was.Key {
+			k.tell(state.Remove, c, k.r.Drop[key])
+		}
+	}
+}
+
+// leftText says why the unit is not stopped when its glyph goes.
+func (k *unitWork) leftText() string {
+	was := unitWish{}
+	changed := false
+	if k.was != nil {
+		was, changed = wishOf(k.was.Glyph), k.was.Changed
+	}
+	switch {
+	case k.found == nil:
+		return "nothing is known of it before golem; left as it is"
+	case !k.u.known():
+		return "there is no such unit any more"
+	case was == unitWish{}:
+		return "golem only reloads it; left as it is"
+	case k.done.left() && !k.u.running():
+		return "golem stopped it; nothing is started on the way out"
+	case was.state == "" && changed:
+		return "" // its links are all there was
+	case was.state == "" && !changed:
+		return "it was so before golem; left as it is"
+	case k.found.running() && k.u.running():
+		return "it was running before golem; left as it is"
+	case k.found.running():
+		return "it was running before golem, and is not now; nothing is started on the way out"
+	case k.done.Started:
+		return "it is stopped already"
+	case k.u.running():
+		return "golem did not start it; left as it is"
+	}
+	return "it was stopped before golem; left as it is"
+}
+
+// tellUnits lists what becomes of which unit.
+func (k *unitWork) tellUnits() {
+	key := keyOfTurn(k)
+	tell := func(do, unit, reason string) {
+		k.t.Units = append(k.t.Units, UnitEffect{Do: do, Unit: unit, Key: key, Reason: reason})
+	}
+	for _, a := range k.acts {
+		switch {
+		case a.do == "stop":
+			k.tellStops(tell)
+		case a.do == "start":
+			if !k.u.running() {
+				tell("start", k.u.ID, k.startReason())
+			}
+			for _, id := range k.again {
+				tell("start", id, "golem stopped it with "+k.u.ID)
+			}
+		}
+	}
+	if k.g == nil && !k.acting("stop") {
+		c := k.t.Changes[0]
+		tell(map[string]string{"forget": "forget", "restore": "restore"}[c.Effect], k.u.ID, c.Reason)
+	} else if k.g != nil && !k.acting("stop") && (k.acting("take") || k.acting("put")) {
+		tell("restore", k.u.ID, k.does())
+	}
+}
+
+func keyOfTurn(k *unitWork) scrolls.Key {
+	if k.g != nil {
+		return k.g.Key
+	}
+	if k.was != nil {
+		return k.was.Key
+	}
+	return sortedKeys(k.r.Drop)[0]
+}
+
+func (k *unitWork) startReason() string {
+	if k.was != nil && k.was.Key == k.g.Key && CID(k.was.Glyph) == CID(k.g) {
+		return "declared running, and is " + k.now.Active
+	}
+	return "declared running"
+}
+
+// tellStops names every unit that stops, before it happens.
+func (k *unitWork) tellStops(tell func(do, unit, reason string)) {
+	if k.wish.state == "stopped" {
+		for _, id := range k.u.triggers(k.now) {
+			tell("stop", id, fmt.Sprintf("it would start %s again", k.u.ID))
+		}
+	}
+	if !k.up() {
+		return
+	}
+	reason := "declared stopped"
+	if k.wish.state != "stopped" {
+		reason = k.startedBy()
+	}
+	tell("stop", k.u.ID, reason)
+	for _, id := range k.u.dependents(k.now) {
+		tell("stop", id, fmt.Sprintf("it needs %s, and stops with it", k.u.ID))
+	}
+}
+
+// startedBy says when golem started the unit, where that is known.
+func (k *unitWork) startedBy() string {
+	d := k.w.unitDesk()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n := d.revisions[keyOfTurn(k)]; n > 0 && k.done.Fresh {
+		return fmt.Sprintf("started by golem in revision %d", n)
+	}
+	return "started by golem"
+}
+
+// Fit implements Reconciler.
+func (units) Fit(w *World, t *Turn) error {
+	k, ok := t.work.(*unitWork)
+	if !ok || k.u == nil {
+		return nil
+	}
+	k.w = w
+	if err := k.fitUnit(); err != nil {
+		return err
+	}
+	d := w.unitDesk()
+	d.mu.Lock()
+	switch {
+	case k.acting("start"):
+		d.will[k.r.Resource] = unitWill{running: true}
+	case k.acting("stop"):
+		d.will[k.r.Resource] = unitWill{}
+		for _, id := range slices.Concat(k.u.triggers(k.now), k.u.dependents(k.now)) {
+			d.will[id] = unitWill{}
+		}
+	}
+	d.mu.Unlock()
+	if t.Step == nil {
+		return nil
+	}
+	if !k.u.known() {
+		k.tellComing()
+	}
+	k.fitLedger()
+	return nil
+}
+
+// tellComing says what brings a unit that is not there yet.
+func (k *unitWork) tellComing() {
+	by := "comes with " + k.w.comesWith(k.u.ID)
+	for i := range k.t.Changes {
+		if c := &k.t.Changes[i]; c.Op != state.Remove && !strings.Contains(c.Reason, by) {
+			c.Reason = strings.TrimSuffix(by+"; "+c.Reason, "; ")
+		}
+	}
+}
+
+// fitLedger brings the ledger up to date: what golem leaves stopped keeps the state it
+// was found in until it is declared again.
+func (k *unitWork) fitLedger() {
+	id := k.r.Resource
+	k.t.Step.Ledger = nil
+	switch {
+	case k.g != nil && k.entry != nil:
+		k.t.setUnitEntry(k.w, id, nil) // its record knows it from here on
+	case k.g == nil && k.was != nil && k.found != nil && k.done.left() && !k.u.running():
+		k.t.setUnitEntry(k.w, id, &unitEntry{Found: *k.found, Done: k.done})
+	}
+	if k.acting("stop") && k.wish.state == "stopped" {
+		for _, other := range slices.Concat(k.u.triggers(k.now), k.u.dependents(k.now)) {
+			if k.w.Needed(RecordKey(UnitSort, other)) {
+				continue // a glyph is about it, and has its found state
+			}
+			was := unitState{Active: k.now.Beside[other]}
+			k.t.setUnitEntry(k.w, other, &unitEntry{Found: was, Done: unitDoings{Stopped: true}})
+		}
+	}
+	for _, other := range k.again {
+		k.t.setUnitEntry(k.w, other, nil)
+	}
+}

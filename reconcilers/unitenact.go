@@ -1,0 +1,340 @@
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golem/state"
+)
+
+// Enact implements Reconciler: unit after unit; then all that were started are watched
+// together.
+func (units) Enact(ctx context.Context, w *World, _ Store, turns []*Turn) (int, error) {
+	defer w.forget()
+	var watch []watched
+	for i, t := range turns {
+		k, ok := t.work.(*unitWork)
+		if !ok {
+			continue // only the ledger changes
+		}
+		k.w = w
+		started, err := k.enact(ctx)
+		if err != nil {
+			return i, err
+		}
+		if started {
+			watch = append(watch, watched{turn: i, id: k.u.ID})
+		}
+	}
+	if i, err := w.watch(ctx, watch); err != nil {
+		return i, err
+	}
+	for i, t := range turns {
+		if k, ok := t.work.(*unitWork); ok && k.acting("stop") && k.wish.state == "stopped" {
+			if err := w.staysDown(ctx, k.u.ID); err != nil {
+				return i, err
+			}
+		}
+	}
+	if err := w.rereadUnits(ctx); err != nil {
+		return len(turns) - 1, err
+	}
+	return -1, nil
+}
+
+// enact does one unit's acts. It says whether the unit was started.
+func (k *unitWork) enact(ctx context.Context) (started bool, err error) {
+	done := k.done
+	for _, a := range k.acts {
+		switch a.do {
+		case "stop":
+			err = k.stop(ctx)
+		case "start":
+			started = true
+			err = k.start(ctx)
+		default:
+			err = k.relink(ctx, a, &done)
+		}
+		if err != nil {
+			return started, err
+		}
+	}
+	if k.t.Step.After != nil && len(k.acts) > 0 {
+		k.learn(done)
+	}
+	return started, nil
+}
+
+// learn writes into the record which links were made and taken, now that it is known.
+func (k *unitWork) learn(links unitDoings) {
+	layer := &k.t.Step.After.Layers[0]
+	done := k.recordDoings()
+	done.Made, done.Taken, done.MadeDirs, done.TakenDirs = links.Made, links.Taken, links.MadeDirs, links.TakenDirs
+	layer.Inverse = encode(done)
+}
+
+// relink does an act that changes links, and notes what it changed.
+func (k *unitWork) relink(ctx context.Context, a unitAct, done *unitDoings) error {
+	before, err := k.w.linksOf(k.u.ID)
+	if err != nil {
+		return err
+	}
+	switch a.do {
+	case "take":
+		err = k.take(a.links)
+	case "put":
+		err = k.put(a.links)
+	case "disable":
+		err = k.disable(ctx, before)
+	default:
+		err = k.tellFiles(ctx, a.do)
+	}
+	if err != nil {
+		return err
+	}
+	k.w.forgetUnits()
+	after, err := k.w.linksOf(k.u.ID)
+	if err != nil {
+		return err
+	}
+	done.relink(before, after)
+	return k.readBack(ctx, a.do)
+}
+
+// linksOf are a unit's links as they are now.
+func (w *World) linksOf(id string) (unitState, error) {
+	all, err := w.linkage()
+	if err != nil {
+		return unitState{}, err
+	}
+	return unitState{Links: all.of(w.kinOf(id)), Dirs: all.wants()}, nil
+}
+
+func (k *unitWork) take(links []unitLink) error {
+	for _, l := range links {
+		if _, err := k.w.Host.takeLink(l); err != nil {
+			return err
+		}
+	}
+	return k.w.Host.dropDirs(k.done.MadeDirs, links)
+}
+
+// dropDirs removes directories of wants that enabling made, where the links that went
+// were the last in them.
+func (h *Host) dropDirs(made, links []unitLink) error {
+	for _, dir := range made {
+		held := slices.ContainsFunc(links, func(l unitLink) bool { return beneath(l.Path, dir.Path) })
+		if !held {
+			continue
+		}
+		if err := h.dropDir(dir.Path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *unitWork) put(links []unitLink) error {
+	for _, l := range links {
+		if err := k.w.Host.putLink(l, k.done.TakenDirs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// disable takes the links by which the unit is wanted. The link that leads to its file,
+// which disabling takes too, is put back: the unit is to be disabled, not to be gone.
+func (k *unitWork) disable(ctx context.Context, before unitState) error {
+	if err := k.tellFiles(ctx, "disable"); err != nil {
+		return err
+	}
+	for _, l := range before.Links {
+		dir, name := split(l.Path)
+		if name == k.u.ID && slices.Contains(linkDirs, dir) {
+			if err := k.w.Host.putLink(l, before.Dirs); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tellFiles lets systemd change the unit's links: for good, and until the next boot
+// where there are such.
+func (k *unitWork) tellFiles(ctx context.Context, verb string) error {
+	if verb == "enable" {
+		if err := k.w.rereadUnits(ctx, k.u); err != nil {
+			return err
+		}
+	}
+	runtime, lasting := false, verb == "enable" || verb == "mask"
+	links := k.enabling()
+	if verb == "unmask" {
+		links = k.masks()
+	}
+	if verb == "disable" || verb == "unmask" {
+		for _, l := range links {
+			runtime, lasting = runtime || l.runtime(), lasting || !l.runtime()
+		}
+	}
+	if lasting {
+		if err := k.w.systemctl(ctx, verb, "--", k.u.ID); err != nil {
+			return fmt.Errorf("%s %s: %w", verb, k.u.ID, err)
+		}
+	}
+	if runtime {
+		if err := k.w.systemctl(ctx, verb, "--runtime", "--", k.u.ID); err != nil {
+			return fmt.Errorf("%s %s: %w", verb, k.u.ID, err)
+		}
+	}
+	return nil
+}
+
+// readBack looks whether what was told happened: success is not believed.
+func (k *unitWork) readBack(ctx context.Context, do string) error {
+	u, err := k.w.unit(ctx, k.u.ID)
+	if err != nil {
+		return err
+	}
+	masked := strings.HasPrefix(u.File, "masked")
+	holds := true
+	switch do {
+	case "enable":
+		holds = u.File == "enabled" || masked
+	case "disable":
+		holds = u.File != "enabled" && u.File != "enabled-runtime"
+	case "mask":
+		holds = u.File == "masked"
+	case "unmask":
+		holds = !masked
+	}
+	if !holds {
+		if err := k.refuseEnabling(u.File); do == "enable" && err != nil {
+			return err
+		}
+		return fmt.Errorf("%s %s: systemd said that it is done, but the unit is %s", do, k.u.ID, orNothing(u.File))
+	}
+	return nil
+}
+
+func orNothing(file string) string {
+	if file == "" {
+		return "of no state"
+	}
+	return file
+}
+
+// stop stops the unit, and with it what would start it again.
+func (k *unitWork) stop(ctx context.Context) error {
+	var names []string
+	if k.wish.state == "stopped" {
+		names = k.u.triggers(k.now)
+	}
+	if k.up() {
+		names = append(names, k.u.ID)
+	}
+	if err := k.w.stopUnits(ctx, names...); err != nil {
+		return err
+	}
+	return k.w.unfail(ctx, k.now, k.u.ID)
+}
+
+// stopUnits stops units in one go and looks whether they did.
+func (w *World) stopUnits(ctx context.Context, ids ...string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := w.systemctl(ctx, append([]string{"stop", "--"}, ids...)...); err != nil {
+		return fmt.Errorf("stop %s: %w", list(ids), err)
+	}
+	found, err := w.units(ctx, ids...)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		u := found[id]
+		if u.running() {
+			return fmt.Errorf("stop %s: systemd said that it is done, but the unit is %s", id, u.Active)
+		}
+	}
+	return nil
+}
+
+// unfail forgets the failure of a unit that failed when it was stopped, and had not
+// before.
+func (w *World) unfail(ctx context.Context, before unitState, id string) error {
+	u, err := w.unit(ctx, id)
+	if err != nil || u.Active != "failed" || before.Active == "failed" {
+		return err
+	}
+	return w.resetFailed(ctx, id)
+}
+
+func (w *World) resetFailed(ctx context.Context, id string) error {
+	if err := w.systemctl(ctx, "reset-failed", "--", id); err != nil {
+		return fmt.Errorf("reset the failure of %s: %w", id, err)
+	}
+	return nil
+}
+
+// start starts the unit; a failure of before is forgotten first, or systemd may refuse.
+func (k *unitWork) start(ctx context.Context) error {
+	if err := k.w.rereadUnits(ctx, k.u); err != nil {
+		return err
+	}
+	for _, id := range append(slices.Clone(k.again), k.u.ID) {
+		if err := k.w.startUnit(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *World) startUnit(ctx context.Context, id string) error {
+	u, err := w.unit(ctx, id)
+	if err != nil || u.running() {
+		return err
+	}
+	if u.Active == "failed" {
+		if err := w.resetFailed(ctx, id); err != nil {
+			return err
+		}
+	}
+	if err := w.systemctl(ctx, "start", "--", id); err != nil {
+		return w.broken(ctx, "start", id, err)
+	}
+	return nil
+}
+
+// Flush implements Flusher.
+func (units) Flush(ctx context.Context, w *World) error { return w.rereadUnits(ctx) }
+
+// Undo implements Reconciler: exactly the state before the step, from any half-way
+// point. Unlike undeclaring it starts again what the step stopped.
+func (units) Undo(ctx context.Context, w *World, _ Store, s *state.Step) error {
+	before, expect, err := readUnitStep(s)
+	if err != nil || !expect.Runs && !expect.Links {
+		return err
+	}
+	defer w.forget()
+	w.forgetUnits()
+	if expect.Runs && !before.State.running() {
+		if err := w.undoStart(ctx, s.Resource, before.State, expect); err != nil {
+			return err
+		}
+	}
+	if expect.Links {
+		if err := w.undoLinks(s.Resource, before.State); err != nil {
+			return err
+		}
+	}
+	if expect.Runs {
+		if err := w.undoStop(ctx, s.Resource, before.State); err != nil {
+			return err
+		}
+	}
+	return w.rereadUnits(ctx)
+}

@@ -1,0 +1,336 @@
+package reconcilers
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"sort"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// linkDirs are where enabling and masking make links: for good, and until the next boot.
+var linkDirs = []string{"/etc/systemd/system", "/run/systemd/system"}
+
+// A unitLink is a link by which a unit is enabled, masked or has another name; or an
+// empty file in such a place, which masks it too.
+type unitLink struct {
+	Path string `json:"path"`
+	Node Node   `json:"node"`
+}
+
+// masks says whether the link is a mask.
+func (l unitLink) masks() bool {
+	return slices.Contains(linkDirs, path.Dir(l.Path)) && (l.Node.Type == File || string(l.Node.Target) == "/dev/null")
+}
+
+// runtime says whether the link is gone after the next boot.
+func (l unitLink) runtime() bool { return strings.HasPrefix(l.Path, "/run/") }
+
+// A linkage is every such link there is, and the directories in which links stand for
+// a want: found by path.
+type linkage struct {
+	links, dirs map[string]Node
+}
+
+// wantDirs are the suffixes of directories in which a link stands for a want.
+var wantDirs = []string{".wants", ".requires", ".upholds"}
+
+// linkage reads all links, once until something is done.
+func (w *World) linkage() (*linkage, error) {
+	d := w.unitDesk()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.links != nil {
+		return d.links, nil
+	}
+	all := &linkage{links: map[string]Node{}, dirs: map[string]Node{}}
+	for _, dir := range linkDirs {
+		if err := w.Host.readLinks(all, dir, true); err != nil {
+			return nil, err
+		}
+	}
+	d.links = all
+	return all, nil
+}
+
+func (h *Host) readLinks(all *linkage, dir string, top bool) error {
+	names, err := h.readDir(dir)
+	if err != nil {
+		return err
+	}
+	d := h.newDirs()
+	defer d.close()
+	for _, name := range names {
+		at := path.Join(dir, name)
+		n, err := h.observe(d, at, 0)
+		if err != nil {
+			return err
+		}
+		n.Mtime = 0
+		switch {
+		case n.Type == Link, n.Type == File && n.Size == 0 && top && unitSuffix(name) != "":
+			all.links[at] = n
+		case n.Type == Dir && top && slices.Contains(wantDirs, path.Ext(name)):
+			all.dirs[at] = n
+			if err := h.readLinks(all, at, false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// of lists the links that are a unit's, by path.
+func (all *linkage) of(k kin) []unitLink {
+	var own []unitLink
+	for at, n := range all.links {
+		base := path.Base(at)
+		if k.units[base] || k.aliases[base] || n.Type == Link && k.units[path.Base(string(n.Target))] {
+			own = append(own, unitLink{at, n})
+		}
+	}
+	sort.Slice(own, func(i, j int) bool { return own[i].Path < own[j].Path })
+	return own
+}
+
+// wants lists the directories in which links stand for wants.
+func (all *linkage) wants() []unitLink {
+	var dirs []unitLink
+	for at, n := range all.dirs {
+		dirs = append(dirs, unitLink{at, n})
+	}
+	sort.Slice(dirs, func(i, j int) bool { return dirs[i].Path < dirs[j].Path })
+	return dirs
+}
+
+// A kin is what enabling a unit is about: the unit, those that are enabled with it, and
+// the names that they get.
+type kin struct {
+	units, aliases map[string]bool
+}
+
+// kinOf reads it from the units' files.
+func (w *World) kinOf(id string) kin {
+	k := kin{units: map[string]bool{}, aliases: map[string]bool{}}
+	w.addKin(&k, id)
+	return k
+}
+
+func (w *World) addKin(k *kin, name string) {
+	if k.units[name] || checkUnitName("", name) != nil {
+		return
+	}
+	k.units[name] = true
+	for _, line := range w.installLines(name) {
+		key, value, _ := strings.Cut(line, "=")
+		for _, word := range strings.Fields(value) {
+			switch word = expandUnit(word, name); strings.TrimSpace(key) {
+			case "Alias":
+				k.aliases[word] = true
+			case "Also":
+				w.addKin(k, word)
+			}
+		}
+	}
+}
+
+// installLines are the lines of the [Install] section of a unit's file.
+func (w *World) installLines(name string) []string {
+	var lines []string
+	for _, text := range w.unitTexts(name) {
+		in := false
+		for _, line := range strings.Split(text, "\n") {
+			line = strings.TrimSpace(line)
+			if strings.HasPrefix(line, "[") {
+				in = line == "[Install]"
+			} else if in && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, ";") {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
+}
+
+// unitTexts are a unit's file and its drop-ins. A mask is no file: it reads as nothing.
+func (w *World) unitTexts(name string) []string {
+	var all []string
+	for _, n := range []string{name, unitTemplate(name)} {
+		for _, dir := range unitDirs {
+			if n == "" || len(all) > 0 {
+				continue
+			}
+			if text := w.Host.small(path.Join(dir, n)); text != "" {
+				all = append(all, text)
+			}
+		}
+	}
+	for _, dir := range unitDirs {
+		names, err := w.Host.readDir(path.Join(dir, name+".d"))
+		if err != nil {
+			continue // a drop-in nobody can read says nothing of aliases
+		}
+		for _, n := range names {
+			if strings.HasSuffix(n, ".conf") {
+				all = append(all, w.Host.small(path.Join(dir, name+".d", n)))
+			}
+		}
+	}
+	return all
+}
+
+// expandUnit puts a unit's name in the place of the specifiers that an [Install]
+// section may have.
+func expandUnit(word, name string) string {
+	if !strings.Contains(word, "%") {
+		return word
+	}
+	prefix, instance, suffix, _ := unitParts(name)
+	last := prefix[strings.LastIndexByte(prefix, '-')+1:]
+	return strings.NewReplacer("%%", "%", "%n", name, "%N", strings.TrimSuffix(name, "."+suffix),
+		"%p", prefix, "%i", instance, "%j", last).Replace(word)
+}
+
+// differ lists what one set of links has that another has not, or has otherwise.
+func differ(have, than []unitLink) []unitLink {
+	was := map[string]Node{}
+	for _, l := range than {
+		was[l.Path] = l.Node
+	}
+	var more []unitLink
+	for _, l := range have {
+		if n, ok := was[l.Path]; !ok || differs(n, l.Node) != "" {
+			more = append(more, l)
+		}
+	}
+	return more
+}
+
+// has says whether a link stands in a list as it is.
+func has(list []unitLink, l unitLink) bool { return len(differ([]unitLink{l}, list)) == 0 }
+
+// without is a list of links without those of another at the same paths.
+func without(list, less []unitLink) []unitLink {
+	return slices.DeleteFunc(slices.Clone(list), func(l unitLink) bool {
+		return slices.ContainsFunc(less, func(o unitLink) bool { return o.Path == l.Path })
+	})
+}
+
+// takeLink removes a link if it still is what is expected there. It says whether the
+// path is free then.
+func (h *Host) takeLink(l unitLink) (bool, error) {
+	d := h.newDirs()
+	defer d.close()
+	now, err := h.observe(d, l.Path, 0)
+	if err != nil || now.Type == Absent {
+		return err == nil, err
+	}
+	now.Mtime = 0
+	if differs(now, l.Node) != "" {
+		return false, nil // somebody made another of it
+	}
+	if err := h.fault("unlink", l.Path); err != nil {
+		return false, err
+	}
+	dir, name := split(l.Path)
+	fd, err := d.fd(dir)
+	if err == nil {
+		err = unix.Unlinkat(fd, name, 0)
+	}
+	if err == nil {
+		err = unix.Fsync(fd)
+	}
+	if err != nil {
+		return false, fmt.Errorf("remove link %s: %w", quote(l.Path), err)
+	}
+	h.unitFiles = true
+	return true, nil
+}
+
+// putLink makes a link as it was, in a directory as that was. What stands there
+// otherwise stays.
+func (h *Host) putLink(l unitLink, dirs []unitLink) error {
+	dir, name := split(l.Path)
+	for _, up := range dirs {
+		if up.Path == dir {
+			if err := h.putDir(up); err != nil {
+				return err
+			}
+		}
+	}
+	d := h.newDirs()
+	defer d.close()
+	now, err := h.observe(d, l.Path, 0)
+	if err != nil {
+		return err
+	}
+	fd, err := d.fd(dir)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", quote(dir), err)
+	}
+	if now.Type == Absent {
+		if err := h.fault("symlink", l.Path); err != nil {
+			return err
+		}
+		if l.Node.Type == Link {
+			err = unix.Symlinkat(string(l.Node.Target), fd, name)
+		} else {
+			err = h.emptyFile(fd, name, l.Node)
+		}
+		if err != nil {
+			return fmt.Errorf("make link %s: %w", quote(l.Path), err)
+		}
+		h.unitFiles = true
+	} else if now.Type != l.Node.Type || now.Target != l.Node.Target {
+		return nil
+	}
+	if now.UID != l.Node.UID || now.GID != l.Node.GID || now.Type == Absent {
+		if err := unix.Fchownat(fd, name, l.Node.UID, l.Node.GID, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return fmt.Errorf("give %s its owner: %w", quote(l.Path), err)
+		}
+	}
+	if err := unix.Fsync(fd); err != nil {
+		return fmt.Errorf("sync %s: %w", quote(dir), err)
+	}
+	return nil
+}
+
+func (h *Host) emptyFile(dirfd int, name string, n Node) error {
+	fd, err := unix.Openat(dirfd, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Fchmod(fd, uint32(n.Mode))
+}
+
+// putDir makes a directory of wants again that was there.
+func (h *Host) putDir(up unitLink) error {
+	b := h.newBatch(noBlobs{}, nil, 1)
+	defer b.close()
+	return b.makeParent(parent{up.Path, up.Node})
+}
+
+// dropDir removes a directory of wants, if it is empty.
+func (h *Host) dropDir(dir string) error {
+	above, name := split(dir)
+	d := h.newDirs()
+	defer d.close()
+	fd, err := d.fd(above)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open %s: %w", quote(above), err)
+	}
+	if err := h.fault("rmdir", dir); err != nil {
+		return err
+	}
+	err = unix.Unlinkat(fd, name, unix.AT_REMOVEDIR)
+	if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.ENOTDIR) {
+		return fmt.Errorf("remove %s: %w", quote(dir), err)
+	}
+	return nil
+}

@@ -1,0 +1,245 @@
+package reconcilers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golem/state"
+)
+
+// A unitState is everything about a unit that golem gives back.
+type unitState struct {
+	Active string     `json:"active"`
+	Sub    string     `json:"sub"`
+	File   string     `json:"file"`
+	Links  []unitLink `json:"links,omitempty"`
+	// Dirs are the directories of wants there are: enabling makes and takes some.
+	Dirs []unitLink `json:"dirs,omitempty"`
+	// Beside are the states of the units that stop with it or are stopped for it: the
+	// sockets, timers and paths that would start it again, and those that need it.
+	Beside map[string]string `json:"beside,omitempty"`
+}
+
+func (s *unitState) running() bool { return s.Active == "active" || s.Active == "reloading" }
+
+// unitDoings are what golem did to a unit and what stands of it: each fact on its own,
+// so that each is given back on its own.
+type unitDoings struct {
+	Started bool `json:"started,omitempty"` // found not running
+	Stopped bool `json:"stopped,omitempty"` // found running, or started by somebody since
+	// Fresh says that the last step of the glyph was the one that started it.
+	Fresh bool `json:"fresh,omitempty"`
+	// Made and Taken are links by which it was enabled or masked, and was not before.
+	Made  []unitLink `json:"made,omitempty"`
+	Taken []unitLink `json:"taken,omitempty"`
+	// Dirs are directories of wants that enabling made, and those that disabling took.
+	MadeDirs  []unitLink `json:"made_dirs,omitempty"`
+	TakenDirs []unitLink `json:"taken_dirs,omitempty"`
+	// Triggers are the sockets, timers and paths that were stopped with it.
+	Triggers []string `json:"triggers,omitempty"`
+}
+
+// relink notes what a change of the unit's links did.
+func (d *unitDoings) relink(before, after unitState) {
+	d.Made, d.Taken = netLinks(d.Made, d.Taken, before.Links, after.Links)
+	d.MadeDirs, d.TakenDirs = netLinks(d.MadeDirs, d.TakenDirs, before.Dirs, after.Dirs)
+}
+
+// netLinks adds a change to what was made and taken before it: what comes back as it
+// was found is neither.
+func netLinks(made, taken, before, after []unitLink) (allMade, allTaken []unitLink) {
+	gone, came := differ(before, after), differ(after, before)
+	for _, l := range gone {
+		if slices.ContainsFunc(made, func(m unitLink) bool { return m.Path == l.Path }) {
+			made = without(made, []unitLink{l})
+		} else {
+			taken = append(taken, l)
+		}
+	}
+	for _, l := range came {
+		if has(taken, l) {
+			taken = without(taken, []unitLink{l})
+		} else {
+			made = append(made, l)
+		}
+	}
+	return made, taken
+}
+
+// stateOf takes down a unit's state.
+func (w *World) stateOf(ctx context.Context, u *unit) (unitState, error) {
+	all, err := w.linkage()
+	if err != nil {
+		return unitState{}, err
+	}
+	s := unitState{Active: u.Active, Sub: u.Sub, File: u.File, Links: all.of(w.kinOf(u.ID)), Dirs: all.wants()}
+	beside, err := w.beside(ctx, u)
+	if err != nil {
+		return s, err
+	}
+	if len(beside) > 0 {
+		s.Beside = map[string]string{}
+	}
+	for id, o := range beside {
+		s.Beside[id] = o.Active
+	}
+	return s, nil
+}
+
+// beside finds the units that trigger a unit, and those that need it and run.
+func (w *World) beside(ctx context.Context, u *unit) (map[string]*unit, error) {
+	found := map[string]*unit{}
+	todo := slices.Concat(u.TriggeredBy, u.RequiredBy)
+	for len(todo) > 0 {
+		look, err := w.units(ctx, todo...)
+		if err != nil {
+			return nil, err
+		}
+		todo = nil
+		for _, o := range look {
+			if o.ID == u.ID || found[o.ID] != nil || !o.running() && !slices.Contains(u.TriggeredBy, o.ID) {
+				continue
+			}
+			found[o.ID] = o
+			todo = append(todo, o.RequiredBy...)
+		}
+	}
+	return found, nil
+}
+
+// triggers lists those of the units beside a unit that would start it again and are up.
+func (u *unit) triggers(s unitState) []string {
+	var up []string
+	for _, id := range slices.Sorted(maps.Keys(s.Beside)) {
+		if slices.Contains(u.TriggeredBy, id) && s.Beside[id] == "active" {
+			up = append(up, id)
+		}
+	}
+	return up
+}
+
+// dependents lists those of the units beside a unit that need it and run.
+func (u *unit) dependents(s unitState) []string {
+	var up []string
+	for _, id := range slices.Sorted(maps.Keys(s.Beside)) {
+		if !slices.Contains(u.TriggeredBy, id) && s.Beside[id] != "inactive" && s.Beside[id] != "failed" {
+			up = append(up, id)
+		}
+	}
+	return up
+}
+
+// A unitEntry is the ledger's line about a unit that golem left stopped: what was found
+// before, for a glyph that declares it again.
+type unitEntry struct {
+	Found unitState  `json:"found"`
+	Done  unitDoings `json:"done"`
+}
+
+func (w *World) unitEntry(id string) (*unitEntry, error) {
+	entry := w.Ledger[RecordKey(UnitSort, id)]
+	if entry == nil {
+		return nil, nil
+	}
+	var body unitEntry
+	if err := json.Unmarshal(entry.Body, &body); err != nil {
+		return nil, fmt.Errorf("read what was found of %s: %w", quote(id), err)
+	}
+	return &body, nil
+}
+
+// setUnitEntry notes a change of the ledger in the step and in the world; nil takes the
+// line out.
+func (t *Turn) setUnitEntry(w *World, id string, body *unitEntry) {
+	key := RecordKey(UnitSort, id)
+	change := state.LedgerChange{Sort: UnitSort, Resource: id, Before: w.Ledger[key]}
+	if body != nil {
+		change.After = &state.Entry{Sort: UnitSort, Resource: id, Body: encode(body)}
+		w.Ledger[key] = change.After
+	} else {
+		delete(w.Ledger, key)
+	}
+	if change.Before != nil || change.After != nil {
+		t.Step.Ledger = append(t.Step.Ledger, change)
+	}
+}
+
+// How long a unit on its way from one state to another is waited for, and how often it
+// is looked at.
+const (
+	changeTime = 10 * time.Second
+	lookEvery  = 250 * time.Millisecond
+)
+
+// settled waits until a unit is no longer on its way from one state to another. It
+// gives up after a while, and returns the unit as it is then.
+func (w *World) settled(ctx context.Context, u *unit) (*unit, error) {
+	for waited := time.Duration(0); u.changing() && waited < changeTime; waited += lookEvery {
+		if err := w.Host.wait(ctx, lookEvery); err != nil {
+			return u, err
+		}
+		fresh, err := w.Host.showUnits(ctx, []string{u.ID})
+		if err != nil {
+			return u, err
+		}
+		fresh[0].Name = u.Name
+		u = fresh[0]
+	}
+	d := w.unitDesk()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen[u.Name], d.seen[u.ID] = u, u
+	return u, nil
+}
+
+// comesWith says what of this run brings a unit that is not there yet; "" for nothing.
+func (w *World) comesWith(id string) string {
+	for _, name := range []string{id, unitTemplate(id)} {
+		for _, dir := range unitDirs {
+			p := dir + "/" + name
+			if n, ok := w.over[p]; name != "" && ok && (n.Type == File || n.Type == Link) {
+				return "file:" + p
+			}
+		}
+	}
+	d := w.unitDesk()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.comes[id]
+}
+
+// goesWith says which path of this run takes a unit's file away; "" for none.
+func (w *World) goesWith(u *unit) string {
+	at, err := w.resolve(u.Fragment, false)
+	if err != nil {
+		return "" // what cannot be reached, the run does not take
+	}
+	if n, ok := w.over[at.real]; ok && n.Type == Absent && w.comesWith(u.ID) == "" {
+		return at.real
+	}
+	return ""
+}
+
+// rewritten says whether this run writes a unit's file or drop-ins.
+func (w *World) rewritten(id string) bool {
+	for p := range w.over {
+		dir, name := split(p)
+		if holdsUnits(p) && (name == id || name == unitTemplate(id) || strings.HasSuffix(dir, "/"+id+".d")) {
+			return true
+		}
+	}
+	return false
+}
+
+// bringUnit notes that the run brings a unit that is not there yet.
+func (w *World) bringUnit(id, by string) {
+	d := w.unitDesk()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.comes[id] = by
+}
