@@ -12,6 +12,10 @@ import (
 // floors are golem's packages from top to bottom. Each may import those after it.
 var floors = []string{"golem", "golem/apply", "golem/plan", "golem/reconcilers", "golem/state", "golem/scrolls"}
 
+// fakes stand in for a host's programs in tests. They import nothing of golem, and no
+// floor imports them.
+const fakes = "golem/reconcilers/fake"
+
 // goTool runs the go command in the module's root.
 func goTool(t *testing.T, args ...string) string {
 	t.Helper()
@@ -49,8 +53,16 @@ func TestAFloorImportsOnlyFloorsBelowIt(t *testing.T) {
 
 func TestEveryPackageIsAFloorOrE2E(t *testing.T) {
 	for _, pkg := range strings.Fields(goTool(t, "list", "./...")) {
-		if pkg != "golem/e2e" && !slices.Contains(floors, pkg) {
+		if pkg != "golem/e2e" && pkg != fakes && !slices.Contains(floors, pkg) {
 			t.Errorf("%s is neither a floor nor e2e", pkg)
+		}
+	}
+}
+
+func TestFakesImportNothingOfGolem(t *testing.T) {
+	for _, dep := range strings.Fields(goTool(t, "list", "-deps", fakes)) {
+		if dep != fakes && (dep == "golem" || strings.HasPrefix(dep, "golem/")) {
+			t.Errorf("%s imports %s", fakes, dep)
 		}
 	}
 }
