@@ -444,8 +444,10 @@ func inodeFlags(path string) int {
 	if err != nil {
 		return -1
 	}
-	const indexed = 0x1000 // FS_INDEX_FL: ext4 set it once the directory was big
-	return flags &^ indexed
+	// What a file system keeps for itself: that a directory is indexed, that a file lies in
+	// extents or in its inode.
+	const own = 0x1000 | 0x80000 | 0x10000000
+	return flags &^ own
 }
 
 // sameLines compares two fingerprints, and names the paths that differ.
