@@ -25,6 +25,8 @@ import (
 type lawHost struct {
 	dir  string
 	root string
+	// arrange, where set, makes more of the host: a system that runs.
+	arrange func(*reconcilers.Host)
 }
 
 // newLawHost makes an empty host, in memory where there is a file system in memory: a
@@ -66,6 +68,9 @@ func (h *lawHost) applyAs(ctx context.Context, o apply.Options, fault func(op, p
 		return nil, err
 	}
 	defer host.Close()
+	if h.arrange != nil {
+		h.arrange(host)
+	}
 	// A test beside this one that forks holds every lock for an instant.
 	so := state.Options{Root: h.root, LockTimeout: 10 * time.Second}
 	if fault != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"golem/plan"
+	"golem/reconcilers"
 	"golem/state"
 )
 
@@ -15,6 +16,7 @@ func (r *Report) Text(out *plan.Printer) error {
 	for _, leaf := range r.Leaves {
 		leaf.text(out, b)
 	}
+	r.units(out, b)
 	for _, k := range r.Kept {
 		fmt.Fprintf(b, "%s %s: golem kept show %d\n", out.Warn("kept"), plan.Printable(k.Path), k.ID)
 	}
@@ -46,12 +48,65 @@ func (l *LeafReport) text(out *plan.Printer, b *strings.Builder) {
 	}
 	for _, f := range l.Failures {
 		text := f.Message
-		if f.Key != "" && !strings.Contains(text, strings.TrimPrefix(f.Key, "file:")) {
+		if _, what, _ := strings.Cut(f.Key, ":"); f.Key != "" && !strings.Contains(text, what) {
 			text = f.Key + ": " + text
 		}
-		lines := plan.Wrap(plan.Printable(text), out.Columns(13))
-		fmt.Fprintf(b, "             %s\n", strings.Join(lines, "\n             "))
+		fmt.Fprintf(b, "             %s\n", strings.Join(plan.Lines(text, out.Columns(13)), "\n             "))
 	}
+}
+
+// units writes what became of units: of those whose glyph was applied, and of those
+// that a trigger of a settled leaf told.
+func (r *Report) units(out *plan.Printer, b *strings.Builder) {
+	lines := r.unitLines()
+	if len(lines) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "%s\n", out.Bold("Units"))
+	for _, line := range lines {
+		fmt.Fprintf(b, "  %s\n", strings.Join(plan.Lines(line, out.Columns(4)), "\n    "))
+	}
+}
+
+func (r *Report) unitLines() []string {
+	if r.Plan == nil {
+		return nil
+	}
+	applied := map[string]bool{}
+	for _, l := range r.Leaves {
+		for _, g := range l.Glyphs {
+			applied[g.Key] = g.Outcome == "applied"
+		}
+	}
+	var lines []string
+	for _, leaf := range r.Plan.Leaves {
+		for _, t := range leaf.Turns {
+			for _, u := range t.Units {
+				if applied[string(u.Key)] {
+					lines = append(lines, unitLine(u))
+				}
+			}
+		}
+	}
+	for _, d := range r.Plan.Due {
+		if l := r.at[d.Leaf]; d.Effect != nil && l != nil && l.Outcome == Settled {
+			lines = append(lines, unitLine(*d.Effect))
+		}
+	}
+	return lines
+}
+
+// unitDone are the verbs of units, done.
+var unitDone = map[string]string{
+	"stop": "stopped", "restart": "restarted", "start": "started", "reload": "reloaded", "restore": "restored", "forget": "forgotten",
+}
+
+// unitLine tells what became of one unit.
+func unitLine(u reconcilers.UnitEffect) string {
+	if u.Done != "" {
+		return u.Unit + "  " + u.Done
+	}
+	return fmt.Sprintf("%s  %s: %s", u.Unit, unitDone[u.Do], u.Reason)
 }
 
 // verdict is the report's last line.

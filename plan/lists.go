@@ -161,7 +161,7 @@ func (d *RevisionDoc) Text(out *Printer) error {
 		if leaf.Outcome != "settled" {
 			fmt.Fprintf(b, "%s: %s\n", Printable(leaf.Leaf), leaf.Outcome)
 			for _, f := range leaf.Failures {
-				fmt.Fprintf(b, "    %s\n", strings.Join(Wrap(Printable(f), out.wrapAt(4)), "\n    "))
+				fmt.Fprintf(b, "    %s\n", strings.Join(Lines(f, out.wrapAt(4)), "\n    "))
 			}
 		}
 	}

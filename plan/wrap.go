@@ -29,6 +29,16 @@ func Wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
+// Lines makes text that may have several lines printable, line by line, and wraps each.
+// The last line's end is no line.
+func Lines(text string, width int) []string {
+	var lines []string
+	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		lines = append(lines, Wrap(Printable(line), width)...)
+	}
+	return lines
+}
+
 // fold cuts text into lines of at most width columns, wherever that falls: nothing is
 // added or dropped, so that the parts put together are the text. 0 is no limit.
 func fold(text string, width int) []string {

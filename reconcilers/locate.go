@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 
 	"golem/scrolls"
 )
@@ -45,8 +46,10 @@ func Sentence(err error) string {
 	return upperFirst(err.Error()) + "."
 }
 
+// upperFirst makes the first letter a capital, unless the first word is a name.
 func upperFirst(s string) string {
-	if s == "" || s[0] < 'a' || s[0] > 'z' {
+	word, _, _ := strings.Cut(s, " ")
+	if s == "" || s[0] < 'a' || s[0] > 'z' || strings.ContainsAny(word, ".@_/\\") {
 		return s
 	}
 	return string(s[0]-'a'+'A') + s[1:]

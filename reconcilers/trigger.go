@@ -89,6 +89,8 @@ type UnitEffect struct {
 	Unit   string
 	Key    scrolls.Key // the glyph it is about
 	Reason string
+	// Done is how a report tells it once it is done; "" for the verb and the reason.
+	Done string
 }
 
 // UnitVerbs are the things that can become of a unit, the strongest first.

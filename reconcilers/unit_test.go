@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -32,10 +31,9 @@ func systemdHost(h *Host, sd *fake.Systemd) {
 	h.Sleep = func(_ context.Context, d time.Duration) error { sd.Sleep(d); return nil }
 }
 
-// newSystemd makes a tree one that a fake systemd runs. What runs is remembered
-// beside it.
+// newSystemd makes a tree one that a fake systemd runs.
 func newSystemd(root string) (*fake.Systemd, error) {
-	sd := &fake.Systemd{Root: root, State: filepath.Clean(root) + ".systemd"}
+	sd := &fake.Systemd{Root: root}
 	return sd, errors.Join(sd.Boot(), os.MkdirAll(root+"/etc/systemd/system", 0o755))
 }
 

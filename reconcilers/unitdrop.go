@@ -15,7 +15,10 @@ func (k *unitWork) judgeDrop() {
 	c := Change{Effect: "forget", Reason: k.leftText(), Before: k.before()}
 	switch {
 	case k.acting("stop"):
-		c.Effect, c.Reason = "stop", k.does()
+		c.Effect, c.Reason = "stop", givenBack
+		for _, a := range k.acts {
+			c.Reason = strings.Join(append([]string{c.Reason}, k.linksBack(a)...), "; ")
+		}
 	case k.acting("take") || k.acting("put"):
 		c.Effect = "restore"
 		c.Reason = strings.TrimPrefix(k.leftText()+"; "+k.does()+", as golem found it", "; ")
@@ -115,11 +118,12 @@ func (k *unitWork) tellStops(tell func(do, unit, reason string)) {
 	if !k.up() {
 		return
 	}
-	reason := "declared stopped"
-	if k.wish.state != "stopped" {
-		reason = k.startedBy()
+	if k.wish.state == "stopped" {
+		tell("stop", k.u.ID, "declared stopped")
+	} else {
+		tell("stop", k.u.ID, k.startedBy())
+		k.t.Units[len(k.t.Units)-1].Done = "restored: " + k.t.Changes[0].Reason
 	}
-	tell("stop", k.u.ID, reason)
 	for _, id := range k.u.dependents(k.now) {
 		tell("stop", id, fmt.Sprintf("it needs %s, and stops with it", k.u.ID))
 	}
@@ -164,12 +168,18 @@ func (units) Fit(w *World, t *Turn) error {
 	if !k.u.known() {
 		k.tellComing()
 	}
+	if w.rewritten(k.u.ID) {
+		t.Seen = unseen // what the run has done to its file by then shows in it
+	}
 	k.fitLedger()
 	return nil
 }
 
 // tellComing says what brings a unit that is not there yet.
 func (k *unitWork) tellComing() {
+	if k.g == nil {
+		return
+	}
 	by := "comes with " + k.w.comesWith(k.u.ID)
 	for i := range k.t.Changes {
 		if c := &k.t.Changes[i]; c.Op != state.Remove && !strings.Contains(c.Reason, by) {

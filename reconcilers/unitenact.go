@@ -77,7 +77,7 @@ func (k *unitWork) learn(links unitDoings) {
 
 // relink does an act that changes links, and notes what it changed.
 func (k *unitWork) relink(ctx context.Context, a unitAct, done *unitDoings) error {
-	before, err := k.w.linksOf(k.u.ID)
+	before, err := k.w.linksOf(k.u.ID, k.done)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (k *unitWork) relink(ctx context.Context, a unitAct, done *unitDoings) erro
 		return err
 	}
 	k.w.forgetUnits()
-	after, err := k.w.linksOf(k.u.ID)
+	after, err := k.w.linksOf(k.u.ID, k.done)
 	if err != nil {
 		return err
 	}
@@ -103,13 +103,18 @@ func (k *unitWork) relink(ctx context.Context, a unitAct, done *unitDoings) erro
 	return k.readBack(ctx, a.do)
 }
 
-// linksOf are a unit's links as they are now.
-func (w *World) linksOf(id string) (unitState, error) {
+// linksOf are a unit's links as they are now, and those that golem made or took, whatever
+// the unit's file says by now.
+func (w *World) linksOf(id string, done unitDoings) (unitState, error) {
 	all, err := w.linkage()
 	if err != nil {
 		return unitState{}, err
 	}
-	return unitState{Links: all.of(w.kinOf(id)), Dirs: all.wants()}, nil
+	k := w.kinOf(id)
+	for _, l := range slices.Concat(done.Made, done.Taken) {
+		k.paths[l.Path] = true
+	}
+	return unitState{Links: all.of(k), Dirs: all.wants()}, nil
 }
 
 func (k *unitWork) take(links []unitLink) error {
@@ -257,7 +262,8 @@ func (w *World) stopUnits(ctx context.Context, ids ...string) error {
 	for _, id := range ids {
 		u := found[id]
 		if u.running() {
-			return fmt.Errorf("stop %s: systemd said that it is done, but the unit is %s", id, u.Active)
+			return fmt.Errorf("stop %s: systemd said that it is done, but the unit is %s; something may have started it again%s",
+				id, u.Active, startedAgainBy(u))
 		}
 	}
 	return nil

@@ -28,8 +28,11 @@ type unitSight string
 // Same implements Sight.
 func (s unitSight) Same(other any) bool {
 	was, ok := other.(unitSight)
-	return !ok || s == was
+	return !ok || s == was || was == unseen
 }
+
+// unseen is the sight of a unit that comes with the run, in whatever state.
+const unseen unitSight = "unseen"
 
 // sight is what must not have moved between a plan and its enactment.
 func (k *unitWork) sight() unitSight {
@@ -41,7 +44,7 @@ func (k *unitWork) sight() unitSight {
 		parts = append(parts, "file "+k.now.File, "links "+string(encode(k.now.Links)))
 	}
 	if !k.u.known() {
-		return "unknown" // it comes with the run, in whatever state
+		return unseen
 	}
 	return unitSight(strings.Join(parts, "; "))
 }

@@ -23,7 +23,8 @@ type unitLink struct {
 
 // masks says whether the link is a mask.
 func (l unitLink) masks() bool {
-	return slices.Contains(linkDirs, path.Dir(l.Path)) && (l.Node.Type == File || string(l.Node.Target) == "/dev/null")
+	empty := l.Node.Type == File && l.Node.Size == 0
+	return slices.Contains(linkDirs, path.Dir(l.Path)) && (empty || string(l.Node.Target) == "/dev/null")
 }
 
 // runtime says whether the link is gone after the next boot.
@@ -88,7 +89,7 @@ func (all *linkage) of(k kin) []unitLink {
 	var own []unitLink
 	for at, n := range all.links {
 		base := path.Base(at)
-		if k.units[base] || k.aliases[base] || n.Type == Link && k.units[path.Base(string(n.Target))] {
+		if k.paths[at] || k.units[base] || k.aliases[base] || n.Type == Link && k.units[path.Base(string(n.Target))] {
 			own = append(own, unitLink{at, n})
 		}
 	}
@@ -110,11 +111,12 @@ func (all *linkage) wants() []unitLink {
 // the names that they get.
 type kin struct {
 	units, aliases map[string]bool
+	paths          map[string]bool // links that are the unit's whatever they are called
 }
 
 // kinOf reads it from the units' files.
 func (w *World) kinOf(id string) kin {
-	k := kin{units: map[string]bool{}, aliases: map[string]bool{}}
+	k := kin{units: map[string]bool{}, aliases: map[string]bool{}, paths: map[string]bool{}}
 	w.addKin(&k, id)
 	return k
 }

@@ -189,6 +189,9 @@ func (units) Foresee(w *World, s *state.Step) error {
 
 // readUnitStep decodes a unit's step.
 func readUnitStep(s *state.Step) (before unitInverse, expect unitExpect, err error) {
+	if len(s.Inverse) == 0 {
+		return before, expect, nil // it never was about the host
+	}
 	if err := json.Unmarshal(s.Inverse, &before); err != nil {
 		return before, expect, fmt.Errorf("read the inverse of %s: %w", quote(s.Resource), err)
 	}

@@ -72,12 +72,12 @@ func netLinks(made, taken, before, after []unitLink) (allMade, allTaken []unitLi
 }
 
 // stateOf takes down a unit's state.
-func (w *World) stateOf(ctx context.Context, u *unit) (unitState, error) {
-	all, err := w.linkage()
+func (w *World) stateOf(ctx context.Context, u *unit, done unitDoings) (unitState, error) {
+	s, err := w.linksOf(u.ID, done)
 	if err != nil {
-		return unitState{}, err
+		return s, err
 	}
-	s := unitState{Active: u.Active, Sub: u.Sub, File: u.File, Links: all.of(w.kinOf(u.ID)), Dirs: all.wants()}
+	s.Active, s.Sub, s.File = u.Active, u.Sub, u.File
 	beside, err := w.beside(ctx, u)
 	if err != nil {
 		return s, err

@@ -147,7 +147,7 @@ func (k *unitWork) look(ctx context.Context) error {
 		}
 	}
 	k.u = u
-	if k.now, err = k.w.stateOf(ctx, u); err != nil {
+	if k.now, err = k.w.stateOf(ctx, u, k.done); err != nil {
 		return err
 	}
 	d := k.w.unitDesk()

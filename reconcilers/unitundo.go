@@ -31,7 +31,7 @@ func (w *World) undoStart(ctx context.Context, id string, before unitState, expe
 
 // undoLinks gives the unit the links that it had.
 func (w *World) undoLinks(id string, before unitState) error {
-	now, err := w.linksOf(id)
+	now, err := w.linksOf(id, unitDoings{Made: before.Links})
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func (s *Systemd) start(m *memory, name string) Answer {
 	if l.Limit {
 		return Answer{Err: "Job for " + name + " failed: start request repeated too quickly.", Code: 1}
 	}
-	if path.Ext(name) == ".socket" && m.Lives[s.triggers(name)].up() {
+	if path.Ext(name) == ".socket" && len(d.list("X-Hidden", "Service")) == 0 && m.Lives[s.triggers(name)].up() {
 		l.Active, l.Sub = "failed", "failed"
 		return Answer{Err: "Job for " + name + " failed: Socket service " + s.triggers(name) + " already active, refusing.", Code: 1}
 	}
@@ -199,10 +199,11 @@ func (s *Systemd) withdraw(m *memory, name string) {
 	}
 }
 
-// triggers is the unit that a socket, timer or path starts.
+// triggers is the unit that a socket, timer or path starts. One named under [X-Hidden] is
+// started though nothing says so.
 func (s *Systemd) triggers(name string) string {
 	d := parse(s.find(name).text)
-	for _, to := range []string{d.one("Socket", "Service"), d.one("Timer", "Unit"), d.one("Path", "Unit")} {
+	for _, to := range []string{d.one("X-Hidden", "Service"), d.one("Socket", "Service"), d.one("Timer", "Unit"), d.one("Path", "Unit")} {
 		if to != "" {
 			return to
 		}
@@ -332,7 +333,7 @@ func (s *Systemd) properties(m *memory, name string) map[string]string {
 				by[property] = append(by[property], other)
 			}
 		}
-		if ext := path.Ext(other); (ext == ".socket" || ext == ".timer" || ext == ".path") && s.triggers(other) == p.id {
+		if ext := path.Ext(other); (ext == ".socket" || ext == ".timer" || ext == ".path") && len(od.list("X-Hidden", "Service")) == 0 && s.triggers(other) == p.id {
 			by["TriggeredBy"] = append(by["TriggeredBy"], other)
 		}
 	}

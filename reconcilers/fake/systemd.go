@@ -36,9 +36,11 @@ type Answer struct {
 //	/fake/stuck  runs, and fails when it is stopped
 type Systemd struct {
 	Root  string // the file tree
-	State string // the file that holds what runs
+	State string // the file that holds what runs; "" for none
 	// Deaf are the verbs that say "done" and do nothing.
 	Deaf []string
+
+	held *memory // where there is no file
 }
 
 // A memory is what systemd knows beside its files.
@@ -152,6 +154,14 @@ func (s *Systemd) Print() string {
 // with lets do work on the memory as it is now, and keeps what it leaves.
 func (s *Systemd) with(do func(*memory) Answer) Answer {
 	m := &memory{Lives: map[string]*life{}, Logs: map[string][]string{}, Calls: map[string]int{}, Now: 5_000_000, Pids: 100}
+	if s.State == "" {
+		if s.held == nil {
+			s.held = m
+		}
+		s.tick(s.held)
+		defer s.tick(s.held)
+		return do(s.held)
+	}
 	data, err := os.ReadFile(s.State)
 	if err == nil {
 		err = json.Unmarshal(data, m)
