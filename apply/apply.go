@@ -126,6 +126,8 @@ func (e *engine) makePlan(ctx context.Context) error {
 	e.w.Ledger = snap.Ledger
 	e.w.Needed = e.needed
 	e.w.Recorded = func(path string) bool { return e.records[reconcilers.RecordKey("path", path)] != nil }
+	e.w.Record = func(sort, resource string) *state.Record { return e.records[reconcilers.RecordKey(sort, resource)] }
+	e.w.Acts = true
 	e.recall(snap.Due)
 	e.report.begin(p)
 	return nil

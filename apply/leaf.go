@@ -253,10 +253,15 @@ func (e *engine) join(ctx context.Context, rec reconcilers.Reconciler, turns, pl
 			err = fmt.Errorf("enact %s: %w", keyOf(turns[0]), reconcilers.ErrMoved)
 		}
 	}
-	if err != nil {
-		return &stepError{keyOf(turns[0]), err}
+	if err == nil {
+		return nil
 	}
-	return nil
+	at := 0
+	var turn *reconcilers.TurnError
+	if errors.As(err, &turn) {
+		at = turn.At
+	}
+	return &stepError{keyOf(turns[at]), err}
 }
 
 // intend writes everything about the turns that must outlive a crash.

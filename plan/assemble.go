@@ -256,9 +256,11 @@ func (m *maker) fit(leaf *Leaf, turns []*reconcilers.Turn) {
 func (m *maker) fitBatch(leaf *Leaf, batch []*reconcilers.Turn) {
 	rec := reconcilers.Reconcilers[batch[0].Sort]
 	var acting []*reconcilers.Turn
+	failed := false
 	for _, t := range batch {
 		if err := rec.Fit(m.w, t); err != nil {
 			m.fail(t.Request, err)
+			failed = true
 			continue
 		}
 		m.tellMoves(t)
@@ -267,12 +269,23 @@ func (m *maker) fitBatch(leaf *Leaf, batch []*reconcilers.Turn) {
 			acting = append(acting, t)
 		}
 	}
-	if len(acting) == 0 || len(acting) < len(batch) && batch[0].Step != nil {
+	if len(acting) > 0 && !failed {
+		m.join(acting)
+	}
+}
+
+// join lets the turns of a batch be completed with what they do together.
+func (m *maker) join(batch []*reconcilers.Turn) {
+	err := reconcilers.Reconcilers[batch[0].Sort].Join(m.in.Context, m.w, batch)
+	if err == nil {
 		return
 	}
-	if err := rec.Join(m.in.Context, m.w, acting); err != nil {
-		m.fail(acting[0].Request, err)
+	at := 0
+	var turn *reconcilers.TurnError
+	if errors.As(err, &turn) {
+		at = turn.At
 	}
+	m.fail(batch[at].Request, err)
 }
 
 // tellMoves tells an edit that leaves one resource for another where it goes: as a
@@ -317,6 +330,12 @@ func (m *maker) wave() {
 		turns = append(turns, swept...)
 	}
 	reconcilers.SortLate(turns)
+	m.fitWave(turns, postponed)
+}
+
+// fitWave fits the turns of the last wave, batch by batch.
+func (m *maker) fitWave(turns []*reconcilers.Turn, postponed map[string]*reconcilers.Turn) {
+	var acting []*reconcilers.Turn
 	for _, t := range turns {
 		t.Lineage = m.in.Lineage
 		if t.Step != nil {
@@ -331,5 +350,13 @@ func (m *maker) wave() {
 			told.Changes = t.Changes
 		}
 		m.plan.Wave = append(m.plan.Wave, t)
+		if t.Step != nil {
+			acting = append(acting, t)
+		}
+	}
+	for len(acting) > 0 {
+		batch := reconcilers.Batch(acting)
+		m.join(batch)
+		acting = acting[len(batch):]
 	}
 }

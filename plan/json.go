@@ -64,7 +64,7 @@ func (p *Plan) Document() Document {
 	}
 	for _, t := range p.Wave {
 		if t.Step != nil && t.ByProduct() && t.Removes() {
-			d.ByProducts = append(d.ByProducts, valid(t.Resource))
+			d.ByProducts = append(d.ByProducts, valid(reconcilers.ByProductName(t)))
 		}
 	}
 	return d

@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/mattn/go-runewidth"
 	"github.com/muesli/termenv"
 
+	"golem/reconcilers"
 	"golem/state"
 )
 
@@ -240,21 +243,22 @@ func (out *Printer) clip(line string, indent int) string {
 	return runewidth.Truncate(line, out.style.Width-indent, "…")
 }
 
-// byProducts names directories that golem made on the way and that go now.
+// byProducts names what golem made or brought beside its glyphs, and what becomes of it
+// now.
 func (out *Printer) byProducts(b *strings.Builder, p *Plan) {
-	var lines []string
+	lines := map[string][]string{}
 	for _, t := range p.Wave {
 		if t.Step == nil || !t.ByProduct() || !t.Acts {
 			continue
 		}
-		op, why := state.Replace, "its owner follows the directory it lies in"
+		op, why := state.Replace, reconcilers.ByProductText(t)
 		if t.Removes() {
-			op, why = state.Remove, "removed: nothing needs it any more"
+			op = state.Remove
 		}
-		lines = append(lines, fmt.Sprintf("  %s %s", out.marks[op].Render(Mark(op)), out.beside(Printable(t.Resource), why, 4)))
+		lines[t.Sort] = append(lines[t.Sort], fmt.Sprintf("  %s %s", out.marks[op].Render(Mark(op)), out.beside(Printable(t.Resource), why, 4)))
 	}
-	if len(lines) > 0 {
-		fmt.Fprintf(b, "\nDirectories golem made on the way\n%s\n", strings.Join(lines, "\n"))
+	for _, sort := range slices.Sorted(maps.Keys(lines)) {
+		fmt.Fprintf(b, "\n%s\n%s\n", reconcilers.ByProductTitle(sort), strings.Join(lines[sort], "\n"))
 	}
 }
 

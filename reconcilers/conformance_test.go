@@ -31,6 +31,7 @@ var samples = map[string]func(t *rapid.T) scrolls.Attrs{
 		return scrolls.Attrs{"path": "/d/it", "line": rapid.SampledFrom([]string{"new", "found", "x y"}).Draw(t, "line")}
 	},
 	"service": sampleService,
+	"apt":     samplePackage,
 }
 
 // A stage is what a sort of resource needs of the suite's host.
@@ -41,8 +42,9 @@ type stage struct {
 }
 
 var stages = map[string]stage{
-	PathSort: {draw: (*bench).drawFiles, print: (*bench).printFiles},
-	UnitSort: {draw: (*bench).drawUnits, host: (*bench).bootUnits, print: func(b *bench) string { return b.systemd.Print() }},
+	PathSort:    {draw: (*bench).drawFiles, print: (*bench).printFiles},
+	UnitSort:    {draw: (*bench).drawUnits, host: (*bench).bootUnits, print: func(b *bench) string { return b.systemd.Print() }},
+	PackageSort: {draw: func(*bench) {}, host: (*bench).bootApt, print: (*bench).printApt},
 }
 
 func withMode0(t *rapid.T, a scrolls.Attrs) scrolls.Attrs {
@@ -101,6 +103,7 @@ type bench struct {
 	stage stage
 
 	systemd *fake.Systemd // of the sort that is about units
+	machine *fake.Machine // of the sort that is about packages
 }
 
 func newBench(t *rapid.T, kind Kind) *bench {
@@ -177,12 +180,20 @@ func (b *bench) turn(record *state.Record, drop bool) *Turn {
 	}
 	t, err := b.rec.Turn(context.Background(), b.w, r)
 	if err == nil {
-		err = b.rec.Fit(b.w, t)
+		err = b.fit(t)
 	}
 	if err != nil {
 		b.t.Fatalf("turn: %v", err)
 	}
 	return t
+}
+
+// fit completes a turn, as a batch of its own.
+func (b *bench) fit(t *Turn) error {
+	if err := b.rec.Fit(b.w, t); err != nil || t.Step == nil {
+		return err
+	}
+	return b.rec.Join(context.Background(), b.w, []*Turn{t})
 }
 
 func (b *bench) capture(t *Turn) {
@@ -303,7 +314,7 @@ func TestConformance(t *testing.T) {
 				b.t.Fatal(err)
 			}
 			for _, s := range swept {
-				if err := b.rec.Fit(b.w, s); err != nil {
+				if err := b.fit(s); err != nil {
 					b.t.Fatal(err)
 				}
 				b.enact(s)

@@ -41,6 +41,7 @@ type Host struct {
 	rootfd int
 	mu     sync.Mutex
 	users  *names
+	apt    aptLists
 	// unitFiles says that a unit file was changed since systemd last read them.
 	unitFiles bool
 }

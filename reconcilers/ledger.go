@@ -131,7 +131,43 @@ func (w *World) madeOwner(dir string) (uid, gid int, err error) {
 }
 
 // Removes says whether a turn takes its resource away.
-func (t *Turn) Removes() bool { return t.Acts && t.shift != nil && t.shift.to.Type == Absent }
+func (t *Turn) Removes() bool {
+	if k, ok := t.work.(*pkgWork); ok {
+		return k.takes()
+	}
+	return t.Acts && t.shift != nil && t.shift.to.Type == Absent
+}
+
+// ByProductName is how a by-product is called where its sort is not told: a directory by
+// its path, a package by a key.
+func ByProductName(t *Turn) string {
+	if t.Sort == PackageSort {
+		return string(packageKey(t.Resource))
+	}
+	return t.Resource
+}
+
+// ByProductTitle is what stands above the by-products of a sort.
+func ByProductTitle(sort string) string {
+	if sort == PackageSort {
+		return "Packages golem brought along, or that made way"
+	}
+	return "Directories golem made on the way"
+}
+
+// ByProductText says what becomes of a by-product.
+func ByProductText(t *Turn) string {
+	k, ok := t.work.(*pkgWork)
+	switch {
+	case ok && k.takes():
+		return k.sweepText()
+	case ok:
+		return "version " + k.want.Version + " comes back: what it made way for is gone"
+	case t.Removes():
+		return "removed: nothing needs it any more"
+	}
+	return "its owner follows the directory it lies in"
+}
 
 // sweepTurn is the removal of one made directory that no glyph is about.
 func sweepTurn(w *World, dir string) (*Turn, error) {

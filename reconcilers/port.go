@@ -184,10 +184,10 @@ type Change struct {
 }
 
 // All are the kinds of glyph there are. A new kind is one line here.
-var All = []Kind{fileKind, directoryKind, linkKind, lineKind, serviceKind}
+var All = []Kind{fileKind, directoryKind, linkKind, lineKind, serviceKind, aptKind}
 
 // Reconcilers are the keepers of resources, by sort.
-var Reconcilers = map[string]Reconciler{PathSort: surfaces{}, UnitSort: units{}}
+var Reconcilers = map[string]Reconciler{PathSort: surfaces{}, UnitSort: units{}, PackageSort: packages{}}
 
 // Kinds returns what the language needs of every kind.
 func Kinds() []scrolls.Kind {

@@ -21,6 +21,7 @@ type Output struct {
 type Command struct {
 	Argv []string
 	Env  []string // added to golem's own
+	Dir  string   // where it runs; "": where golem does
 	// Changes says that it may change the host: it is a step's doing, and a run that
 	// recovers from golem's death has to wait for its end.
 	Changes bool
@@ -59,6 +60,7 @@ func (h *Host) exec(ctx context.Context, c Command) (Output, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
+	cmd.Dir = c.Dir
 	cmd.Env = append(append(cmd.Environ(), "LC_ALL=C"), c.Env...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

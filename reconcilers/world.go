@@ -28,6 +28,11 @@ type World struct {
 	Recorded func(path string) bool
 	// Where is the resource that the journal has a key of this lineage on; "" for none.
 	Where func(key scrolls.Key) string
+	// Record is the journal's record of a resource; nil for none.
+	Record func(sort, resource string) *state.Record
+	// Acts says that the turns are enacted as they are worked out: each look is at the
+	// host itself, and nothing is taken for done.
+	Acts bool
 
 	// Timeout bounds one external command.
 	Timeout time.Duration
@@ -47,7 +52,8 @@ func NewWorld(h *Host, blobs Blobs) *World {
 	}
 	return &World{
 		Host: h, Blobs: &turnstile{blobs: blobs}, Ledger: map[string]*state.Entry{},
-		Needed: func(string) bool { return false }, Where: func(scrolls.Key) string { return "" }, Timeout: scrolls.BuiltinPolicy.Timeout,
+		Needed: func(string) bool { return false }, Where: func(scrolls.Key) string { return "" },
+		Record: func(string, string) *state.Record { return nil }, Timeout: scrolls.BuiltinPolicy.Timeout,
 		over: map[string]Node{}, seen: map[string]Node{},
 		dirOK: map[string]error{}, d: h.newDirs(), desk: &desk{on: map[string]any{}},
 	}

@@ -1,0 +1,184 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	downloadTimeout = 10 * time.Minute
+	// lockTimeout is how long apt waits for whoever holds dpkg's lock.
+	lockTimeout = time.Minute
+)
+
+// aptQuiet keeps packages from asking anything, and from restarting what golem did not
+// say.
+var aptQuiet = []string{
+	"DEBIAN_FRONTEND=noninteractive", "DEBIAN_PRIORITY=critical", "DEBCONF_NONINTERACTIVE_SEEN=true",
+	"NEEDRESTART_MODE=l", "NEEDRESTART_SUSPEND=1", "APT_LISTCHANGES_FRONTEND=none", "UCF_FORCE_CONFFOLD=1",
+}
+
+// aptRun has apt change the host.
+func (w *World) aptRun(ctx context.Context, args ...string) error {
+	wait := min(lockTimeout, w.Timeout/2)
+	argv := aptGet("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold",
+		"-o", fmt.Sprintf("DPkg::Lock::Timeout=%d", int(wait.Seconds())))
+	out, err := w.Host.Do(ctx, Command{Argv: append(argv, args...), Env: aptQuiet, Changes: true, Timeout: w.Timeout})
+	if err == nil {
+		return nil
+	}
+	if locked := w.Host.locked(out); locked != nil {
+		return locked
+	}
+	return aptSaid(out, err)
+}
+
+// Enact implements Reconciler: one transaction, and then the marks and holds.
+func (packages) Enact(ctx context.Context, w *World, _ Store, turns []*Turn) (int, error) {
+	defer w.forget()
+	want := map[string]Pkg{}
+	var effects []pkgEffect
+	lead, lift := 0, false
+	for i, t := range turns {
+		k := t.work.(*pkgWork)
+		if k.leads {
+			lead, effects = i, k.tx.effects
+		}
+		lift = lift || k.lift || k.now.Hold
+		if k.acts() {
+			want[t.Resource] = k.want
+		}
+	}
+	for _, e := range effects {
+		want[e.Resource] = e.To
+	}
+	if len(want) == 0 {
+		return -1, nil
+	}
+	err := w.transact(ctx, effects, lift)
+	if err == nil {
+		err = w.mark(ctx, want)
+	}
+	if err != nil {
+		return culprit(turns, lead, err), err
+	}
+	return -1, nil
+}
+
+// culprit is the turn whose package apt complains of; else the one that leads.
+func culprit(turns []*Turn, lead int, err error) int {
+	for i, t := range turns {
+		if strings.Contains(err.Error(), "package "+t.Resource+" ") {
+			return i
+		}
+	}
+	return lead
+}
+
+// transact runs apt for effects: what ran is what was shown, every version spelled out.
+// Configuration goes in a run of its own, unless nothing else is to be done.
+func (w *World) transact(ctx context.Context, effects []pkgEffect, lift bool) error {
+	files := &debFiles{blobs: w.Blobs}
+	args, purge, flags := []string{}, []string{}, map[string]bool{"--no-remove": true}
+	mixed := false
+	for _, e := range effects {
+		if e.Purge {
+			purge = append(purge, e.Resource)
+		}
+		if !e.From.there() && !e.To.there() {
+			continue
+		}
+		arg, err := e.arg(files)
+		if err != nil {
+			return errors.Join(err, files.remove())
+		}
+		args = append(args, arg)
+		mixed = mixed || !e.Purge
+		if !e.To.there() {
+			delete(flags, "--no-remove")
+		} else if e.From.there() && compareVersions(e.To.Version, e.From.Version) < 0 {
+			flags["--allow-downgrades"] = true
+		}
+	}
+	if lift {
+		flags["--allow-change-held-packages"] = true
+	}
+	var err error
+	if mixed {
+		err = w.aptRun(ctx, slices.Concat(slices.Sorted(maps.Keys(flags)), []string{"install"}, args)...)
+	}
+	if err == nil && len(purge) > 0 {
+		delete(flags, "--no-remove")
+		err = w.aptRun(ctx, slices.Concat(slices.Sorted(maps.Keys(flags)), []string{"purge"}, purge)...)
+	}
+	return errors.Join(err, files.remove())
+}
+
+// mark makes marks and holds what they are to be, and sees that all is as it is to be.
+func (w *World) mark(ctx context.Context, want map[string]Pkg) error {
+	v, err := readDpkg(ctx, w.Host)
+	if err != nil {
+		return err
+	}
+	todo := map[string][]string{}
+	for _, resource := range slices.Sorted(maps.Keys(want)) {
+		is, to := v.state(resource), want[resource]
+		if is.there() && to.there() && is.Auto != to.Auto {
+			verb := map[bool]string{true: "auto", false: "manual"}[to.Auto]
+			todo[verb] = append(todo[verb], resource)
+		}
+		if is.Hold != to.Hold {
+			verb := map[bool]string{true: "hold", false: "unhold"}[to.Hold]
+			todo[verb] = append(todo[verb], resource)
+		}
+	}
+	for _, verb := range slices.Sorted(maps.Keys(todo)) {
+		argv := append([]string{"apt-mark", "-q", verb}, todo[verb]...)
+		if out, err := w.Host.Do(ctx, Command{Argv: argv, Env: aptQuiet, Changes: true, Timeout: w.Timeout}); err != nil {
+			return aptSaid(out, err)
+		}
+	}
+	if len(todo) > 0 {
+		if v, err = readDpkg(ctx, w.Host); err != nil {
+			return err
+		}
+	}
+	for _, resource := range slices.Sorted(maps.Keys(want)) {
+		if is := v.state(resource); !is.reached(want[resource]) {
+			return fmt.Errorf("apt ended well, but left %s as %s", resource, is.text())
+		}
+	}
+	return nil
+}
+
+// reached says that a package is as it is to be. One that left no configuration has none
+// to leave.
+func (p Pkg) reached(want Pkg) bool {
+	if want.Status == dpkgConfigFiles && p.Status == dpkgAbsent {
+		return true
+	}
+	if p.Status != want.Status || p.Hold != want.Hold {
+		return false
+	}
+	return !want.there() || p.Version == want.Version && p.Auto == want.Auto
+}
+
+// text is a package's state for people.
+func (p Pkg) text() string {
+	parts := []string{p.Status}
+	if p.Version != "" {
+		parts = append(parts, "version "+p.Version)
+	}
+	if p.there() {
+		parts = append(parts, markText(p.Auto))
+	}
+	if p.Hold {
+		parts = append(parts, "on hold")
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,281 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Sweep implements Reconciler: packages that golem brought along and that nothing needs
+// any more go; those that made way for what is gone come back.
+func (packages) Sweep(ctx context.Context, w *World) ([]*Turn, error) {
+	var lines []string
+	for _, entry := range w.Ledger {
+		if entry != nil && entry.Sort == PackageSort {
+			lines = append(lines, entry.Resource)
+		}
+	}
+	if len(lines) == 0 {
+		return nil, nil
+	}
+	d, err := w.aptDesk(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(lines)
+	s := &sweeping{ctx: ctx, w: w, d: d}
+	for _, resource := range lines {
+		if err := s.line(resource); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.spareBrought(); err != nil {
+		return nil, err
+	}
+	return s.turns, nil
+}
+
+// A sweeping is a look through the ledger.
+type sweeping struct {
+	ctx   context.Context
+	w     *World
+	d     *aptDesk
+	turns []*Turn
+	// idle are the packages that golem brought and that may go if nothing needs them.
+	idle []string
+}
+
+// line looks at one line of the ledger.
+func (s *sweeping) line(resource string) error {
+	body, ok := s.w.pkgLedger(resource)
+	if !ok || s.w.Needed(RecordKey(PackageSort, resource)) {
+		return nil
+	}
+	now := s.d.state(resource)
+	switch {
+	case body.Found.there():
+		return s.madeWay(resource, body, now)
+	case now.there() && now.Auto && !now.Hold:
+		s.idle = append(s.idle, resource)
+	case now.there(), now.Status == body.Found.Status:
+		s.add(resource, body, now, now) // somebody wants it for its own sake, or took it away
+	default:
+		to := body.Found
+		if e := s.d.real.packages[resource]; to.Status == dpkgAbsent && e != nil && !s.w.purges(e, purgeAuto).yes {
+			to = now
+		}
+		s.add(resource, body, now, to)
+	}
+	return nil
+}
+
+// madeWay looks whether a package that had to go can come back.
+func (s *sweeping) madeWay(resource string, body pkgLedger, now Pkg) error {
+	if now.there() {
+		s.add(resource, body, now, now)
+		return nil
+	}
+	for _, other := range body.For {
+		if s.d.state(other).there() {
+			return nil
+		}
+	}
+	if len(body.For) == 0 {
+		return nil // lent to a glyph that has not had its turn
+	}
+	k := s.work(resource, body, now, body.Found)
+	k.want.Triple = ""
+	if k.source() == nil {
+		said, err := s.w.Host.list(s.ctx, resource)
+		if err != nil {
+			return err
+		}
+		if said == nil || !slices.Contains(said.versions, body.Found.Version) {
+			return nil // it cannot be had, as the plan that took it said
+		}
+	}
+	j := &joining{ctx: s.ctx, w: s.w, d: s.d, works: []*pkgWork{k}, turns: []*Turn{{}}, tx: &transaction{}}
+	if err := errors.Join(j.simulate(), j.check()); err != nil {
+		var said *AptError
+		var turn *TurnError
+		if errors.As(err, &said) || errors.As(err, &turn) {
+			return nil // it does not fit: it stays on the ledger until it does
+		}
+		return err
+	}
+	s.put(k)
+	return nil
+}
+
+func (s *sweeping) work(resource string, body pkgLedger, now, to Pkg) *pkgWork {
+	r := Request{Sort: PackageSort, Resource: resource, Late: true}
+	found := body.Found
+	return &pkgWork{
+		ctx: s.ctx, w: s.w, d: s.d, r: r, now: now, want: to, sweeps: true,
+		rec: &pkgRecord{pkgTrace: body.pkgTrace, found: &found},
+	}
+}
+
+func (s *sweeping) add(resource string, body pkgLedger, now, to Pkg) {
+	s.put(s.work(resource, body, now, to))
+}
+
+func (s *sweeping) put(k *pkgWork) {
+	t := &Turn{Request: k.r, work: k}
+	k.build(t)
+	s.turns = append(s.turns, t)
+}
+
+// spareBrought finds the idle packages that nothing needs, by golem's own account and by
+// apt's, so that each alone would leave them.
+func (s *sweeping) spareBrought() error {
+	there, err := s.d.entries(s.ctx, s.w.Host)
+	if err != nil {
+		return err
+	}
+	gone := map[string]bool{}
+	for resource := range s.unneeded(there) {
+		gone[resource] = true
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	takes, err := s.autoremove()
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(gone, func(resource string, _ bool) bool { return !takes[resource] })
+	for len(gone) > 0 {
+		broken, err := s.d.broken(s.ctx, s.w.Host, gone)
+		if err != nil {
+			return err
+		}
+		if len(broken) == 0 {
+			break
+		}
+		for _, needed := range broken {
+			delete(gone, needed)
+		}
+	}
+	for _, resource := range slices.Sorted(maps.Keys(gone)) {
+		body, _ := s.w.pkgLedger(resource)
+		now, to := s.d.state(resource), absentPkg()
+		e := there[resource]
+		if s.w.leavesTrace(e) && (body.Found.Status == dpkgConfigFiles || !s.w.purges(e, purgeAuto).yes) {
+			to.Status, to.Version = dpkgConfigFiles, now.Version
+		}
+		s.add(resource, body, now, to)
+	}
+	return nil
+}
+
+// unneeded are the idle packages that nothing leads to: no dependency, and nobody's
+// recommendation or suggestion but those of packages that did without before.
+func (s *sweeping) unneeded(there map[string]*dpkgEntry) map[string]bool {
+	idle := map[string]map[string]bool{}
+	for _, resource := range s.idle {
+		body, _ := s.w.pkgLedger(resource)
+		idle[resource] = map[string]bool{}
+		for _, who := range body.Without {
+			idle[resource][who] = true
+		}
+	}
+	offers := offersOf(there)
+	needed := map[string]bool{}
+	var visit func(resource string)
+	visit = func(resource string) {
+		if needed[resource] {
+			return
+		}
+		needed[resource] = true
+		e := there[resource]
+		for n, any := range slices.Concat(e.depends, e.pulls) {
+			for _, r := range any {
+				for _, other := range offers[r.name] {
+					if there[other].satisfies(r) && (n < len(e.depends) || !idle[other][resource]) {
+						visit(other)
+					}
+				}
+			}
+		}
+	}
+	for _, resource := range slices.Sorted(maps.Keys(there)) {
+		if idle[resource] == nil {
+			visit(resource)
+		}
+	}
+	gone := map[string]bool{}
+	for resource := range idle {
+		if !needed[resource] {
+			gone[resource] = true
+		}
+	}
+	return gone
+}
+
+// autoremove is what apt would take of its own accord, if only dependencies counted, with
+// the marks as the run so far leaves them.
+func (s *sweeping) autoremove() (map[string]bool, error) {
+	file, err := os.CreateTemp("", "golem-marks-")
+	if err != nil {
+		return nil, fmt.Errorf("ask apt what nothing needs: %w", err)
+	}
+	defer os.Remove(file.Name())
+	_, err = file.WriteString(s.d.marks())
+	err = errors.Join(err, file.Chmod(0o644), file.Close())
+	if err != nil {
+		return nil, fmt.Errorf("ask apt what nothing needs: %w", err)
+	}
+	j := &joining{ctx: s.ctx, w: s.w, d: s.d}
+	files := &debFiles{blobs: s.w.Blobs}
+	args, err := j.args(nil, files)
+	takes := map[string]bool{}
+	if err == nil {
+		more := []string{
+			"--auto-remove", "-o", "APT::AutoRemove::RecommendsImportant=false", "-o", "APT::AutoRemove::SuggestsImportant=false",
+			"-o", "Dir::State::extended_states=" + file.Name(),
+		}
+		var lines []simLine
+		lines, err = s.d.real.simulate(s.ctx, s.w.Host, "install", append(more, args...)...)
+		for _, l := range lines {
+			takes[l.resource] = l.version == ""
+		}
+	}
+	return takes, errors.Join(err, files.remove())
+}
+
+// sweepText says what becomes of a package that golem brought along.
+func (k *pkgWork) sweepText() string {
+	text := "removed: nothing needs it any more"
+	if k.want.Status == dpkgConfigFiles && k.rec.found.Status == dpkgAbsent {
+		return text + "; its configuration stays: its removal script might delete data"
+	}
+	return text
+}
+
+// marks are the marks as the run so far leaves them, as apt has them.
+func (d *aptDesk) marks() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	auto := map[string]bool{}
+	for resource, e := range d.real.packages {
+		auto[resource] = e.Auto
+	}
+	for resource, p := range d.over {
+		auto[resource] = p.Auto
+	}
+	var b strings.Builder
+	for _, resource := range slices.Sorted(maps.Keys(auto)) {
+		if name, arch, foreign := strings.Cut(resource, ":"); auto[resource] {
+			if !foreign {
+				arch = d.real.native
+			}
+			fmt.Fprintf(&b, "Package: %s\nArchitecture: %s\nAuto-Installed: 1\n\n", name, arch)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,258 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golem/state"
+)
+
+// A pkgTarget is what one package is to be again.
+type pkgTarget struct {
+	Pkg
+	back  *deb
+	purge string
+	// given is a state that is taken for it: nothing better can be had.
+	given bool
+}
+
+// Undo implements Reconciler.
+func (packages) Undo(ctx context.Context, w *World, _ Store, s *state.Step) error {
+	inv, exp, err := readPkgStep(s)
+	if err != nil {
+		return err
+	}
+	targets := map[string]*pkgTarget{}
+	for _, e := range slices.Concat(exp.Effects, inv.Whole) {
+		if !e.stays() {
+			targets[e.Resource] = &pkgTarget{Pkg: e.From, back: e.Back, purge: purgeAuto}
+		}
+	}
+	own := targets[s.Resource]
+	if own == nil {
+		own = &pkgTarget{}
+		targets[s.Resource] = own
+	}
+	own.Pkg, own.purge = inv.Now, inv.Purge
+	w.forget()
+	defer w.forget()
+	return (&restoring{ctx: ctx, w: w, targets: targets}).run()
+}
+
+// A restoring brings packages back to what they were, from whatever a transaction or
+// its death left.
+type restoring struct {
+	ctx     context.Context
+	w       *World
+	targets map[string]*pkgTarget
+	v       *dpkgView
+	said    []error // what a repair said that did not get far
+}
+
+// rounds bounds a restoring: what one repair leaves half done, the next settles.
+const rounds = 4
+
+func (r *restoring) run() error {
+	var err error
+	for range rounds {
+		if r.v, err = readDpkg(r.ctx, r.w.Host); err != nil {
+			return err
+		}
+		if len(r.open()) == 0 && !r.interrupted() {
+			return nil
+		}
+		if err = r.step(); err != nil {
+			return err
+		}
+	}
+	if r.v, err = readDpkg(r.ctx, r.w.Host); err != nil {
+		return err
+	}
+	var left []string
+	for _, resource := range r.open() {
+		left = append(left, fmt.Sprintf("%s is %s, and was %s", resource, r.v.state(resource).text(), r.targets[resource].text()))
+	}
+	left = append(left, r.v.broken()...)
+	if len(left) == 0 {
+		return nil
+	}
+	return errors.Join(append([]error{fmt.Errorf("bring packages back: %s", strings.Join(left, "; "))}, r.said...)...)
+}
+
+// open lists the packages that are not what they were.
+func (r *restoring) open() []string {
+	var open []string
+	for resource, t := range r.targets {
+		if is := r.v.state(resource); !t.given && !is.reached(t.Pkg) && !r.left(resource, is, t) {
+			open = append(open, resource)
+		}
+	}
+	slices.Sort(open)
+	return open
+}
+
+// left says that all that is left of a package is configuration that is not purged.
+func (r *restoring) left(resource string, is Pkg, t *pkgTarget) bool {
+	return t.Status == dpkgAbsent && is.Status == dpkgConfigFiles && !is.Hold && !r.w.purges(r.v.packages[resource], t.purge).yes
+}
+
+// interrupted says that dpkg was killed or failed on the way.
+func (r *restoring) interrupted() bool {
+	if len(r.v.broken()) > 0 {
+		return true
+	}
+	names, err := r.w.Host.readDir("/var/lib/dpkg/updates")
+	return err == nil && slices.ContainsFunc(names, func(n string) bool { return strings.Trim(n, "0123456789") == "" })
+}
+
+// step does the next thing that can be done.
+func (r *restoring) step() error {
+	if r.interrupted() {
+		return r.repair()
+	}
+	effects := r.effects()
+	if len(effects) > 0 {
+		lift := slices.ContainsFunc(effects, func(e pkgEffect) bool { return e.From.Hold })
+		if err := r.w.transact(r.ctx, effects, lift); err != nil {
+			var said *AptError
+			if !errors.As(err, &said) {
+				return err
+			}
+			r.said = append(r.said, err)
+			return nil
+		}
+		return nil
+	}
+	want := map[string]Pkg{}
+	for _, resource := range r.open() {
+		want[resource] = r.targets[resource].Pkg
+	}
+	return r.w.mark(r.ctx, want)
+}
+
+// effects are what apt has to do. A stranger's package is never taken along: what it
+// needs stays.
+func (r *restoring) effects() []pkgEffect {
+	gone := map[string]bool{}
+	for _, resource := range r.open() {
+		gone[resource] = r.v.state(resource).there() && !r.targets[resource].there()
+	}
+	maps.DeleteFunc(gone, func(_ string, yes bool) bool { return !yes })
+	d := &aptDesk{real: r.v}
+	for {
+		broken, err := d.broken(r.ctx, r.w.Host, gone)
+		if err != nil || len(broken) == 0 {
+			break // nothing is asked of apt here, so there is no error
+		}
+		for who, needs := range broken {
+			if t := r.targets[who]; t != nil && !t.there() {
+				continue
+			}
+			delete(gone, needs)
+			r.targets[needs].given = true
+		}
+	}
+	var effects []pkgEffect
+	for _, resource := range r.open() {
+		t, is := r.targets[resource], r.v.state(resource)
+		e := pkgEffect{Resource: resource, From: is, To: t.Pkg, Deb: t.back, Own: true}
+		switch {
+		case t.there() && (!is.there() || is.Version != t.Version):
+			if t.back == nil && !r.archived(resource, t.Version) {
+				t.given = true // as the plan said
+				continue
+			}
+		case is.there() && gone[resource]:
+			e.Purge = t.Status == dpkgAbsent && r.v.packages[resource] != nil && r.w.leavesTrace(r.v.packages[resource]) &&
+				r.w.purges(r.v.packages[resource], t.purge).yes
+		case is.Status == dpkgConfigFiles && t.Status == dpkgAbsent:
+			e.Purge = true
+		default:
+			continue
+		}
+		effects = append(effects, e)
+	}
+	return effects
+}
+
+func (r *restoring) archived(resource, version string) bool {
+	said, err := r.w.Host.list(r.ctx, resource)
+	return err == nil && said != nil && slices.Contains(said.versions, version)
+}
+
+// repair settles what dpkg left half done: what was not there before goes, the rest is
+// configured.
+func (r *restoring) repair() error {
+	var remove, purge []string
+	for resource, t := range r.targets {
+		e := r.v.packages[resource]
+		if t.there() || e == nil || e.Status == dpkgAbsent || e.Status == dpkgConfigFiles {
+			continue
+		}
+		if e.Status == dpkgInstalled && len(r.v.broken()) == 0 {
+			continue
+		}
+		if t.Status == dpkgAbsent && r.w.purges(e, t.purge).yes {
+			purge = append(purge, resource)
+		} else {
+			remove = append(remove, resource)
+		}
+	}
+	slices.Sort(remove)
+	slices.Sort(purge)
+	var err error
+	if len(remove) > 0 {
+		err = errors.Join(err, r.dpkg(append([]string{"--force-remove-reinstreq", "--remove"}, remove...)...))
+	}
+	if len(purge) > 0 {
+		err = errors.Join(err, r.dpkg(append([]string{"--force-remove-reinstreq", "--purge"}, purge...)...))
+	}
+	if again, fresh := readDpkg(r.ctx, r.w.Host); fresh != nil {
+		return errors.Join(err, fresh)
+	} else if r.v = again; !r.interrupted() {
+		return nil
+	}
+	err = errors.Join(err, r.dpkg("--force-confdef", "--force-confold", "--configure", "-a"))
+	if again, fresh := readDpkg(r.ctx, r.w.Host); fresh != nil {
+		return errors.Join(err, fresh)
+	} else if r.v = again; !r.interrupted() {
+		return nil
+	}
+	err = errors.Join(err, r.w.aptRun(r.ctx, "--fix-broken", "install"))
+	var fatal *CommandError
+	if errors.As(err, &fatal) && fatal.Code < 0 {
+		return err
+	}
+	if err != nil {
+		r.said = append(r.said, err)
+	}
+	return nil
+}
+
+// dpkg runs dpkg itself, which does not wait for whoever holds its lock: golem does.
+func (r *restoring) dpkg(args ...string) error {
+	wait := min(lockTimeout, r.w.Timeout/2)
+	for {
+		out, err := r.w.Host.Do(r.ctx, Command{Argv: append([]string{"dpkg"}, args...), Env: aptQuiet, Changes: true, Timeout: r.w.Timeout})
+		if err == nil {
+			return nil
+		}
+		locked := r.w.Host.locked(out)
+		if locked == nil {
+			return aptSaid(out, err)
+		}
+		if wait -= time.Second; wait <= 0 {
+			return locked
+		}
+		select {
+		case <-r.ctx.Done():
+			return r.ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}

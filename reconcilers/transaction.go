@@ -1,0 +1,530 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"golem/scrolls"
+	"golem/state"
+)
+
+// A TurnError is what is wrong with one turn of a batch.
+type TurnError struct {
+	At  int // in the batch
+	Err error
+}
+
+func (e *TurnError) Error() string { return e.Err.Error() }
+func (e *TurnError) Unwrap() error { return e.Err }
+
+// A transaction is what one run of apt does for the turns of a batch.
+type transaction struct {
+	effects []pkgEffect
+}
+
+// Same implements Sight.
+func (t *transaction) Same(other any) bool {
+	was, ok := other.(*transaction)
+	return !ok || slices.EqualFunc(t.effects, was.effects, sameEffect)
+}
+
+// Within implements Bounded: everything it does is something that the other does.
+func (t *transaction) Within(other any) bool {
+	whole, ok := other.(*transaction)
+	if !ok {
+		return false
+	}
+	for _, e := range t.effects {
+		if !slices.ContainsFunc(whole.effects, func(o pkgEffect) bool { return sameEffect(e, o) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameEffect(a, b pkgEffect) bool {
+	return a.Resource == b.Resource && a.From.Version == b.From.Version && a.From.Status == b.From.Status &&
+		a.To.Version == b.To.Version && a.To.Status == b.To.Status && a.Purge == b.Purge
+}
+
+// effect finds what happens to a package; nil for nothing.
+func (t *transaction) effect(resource string) *pkgEffect {
+	for i := range t.effects {
+		if t.effects[i].Resource == resource {
+			return &t.effects[i]
+		}
+	}
+	return nil
+}
+
+// Batch implements Reconciler: one transaction takes packages away or brings them, not
+// both.
+func (packages) Batch(turns []*Turn) int {
+	brings, takes := false, false
+	for i, t := range turns {
+		if t.Late != turns[0].Late {
+			return i
+		}
+		k := t.work.(*pkgWork)
+		brings, takes = brings || k.brings(), takes || k.takes()
+		if brings && takes {
+			return i
+		}
+	}
+	return len(turns)
+}
+
+// brings says that apt has to install something, a version of it or all.
+func (k *pkgWork) brings() bool {
+	return k.want.there() && (!k.now.there() || k.now.Version != k.want.Version)
+}
+
+// takes says that apt has to remove something, its configuration or all.
+func (k *pkgWork) takes() bool { return !k.want.there() && k.now.Status != k.want.Status }
+
+// A joining is a batch while its transaction is worked out.
+type joining struct {
+	ctx   context.Context
+	w     *World
+	d     *aptDesk
+	turns []*Turn
+	works []*pkgWork
+	tx    *transaction
+	// along are golem's by-products that go with what is taken away, since they need it.
+	along []string
+}
+
+// Join implements Reconciler.
+func (packages) Join(ctx context.Context, w *World, turns []*Turn) error {
+	d, err := w.aptDesk(ctx)
+	if err != nil {
+		return err
+	}
+	j := &joining{ctx: ctx, w: w, d: d, turns: turns, tx: &transaction{}}
+	for _, t := range turns {
+		j.works = append(j.works, t.work.(*pkgWork))
+	}
+	if err := j.spare(); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(j.works, func(k *pkgWork) bool { return k.brings() || k.takes() }) {
+		if bad := d.real.broken(); len(bad) > 0 && !d.recovers {
+			return &BrokenPackagesError{bad}
+		}
+		if err := j.simulate(); err != nil {
+			return err
+		}
+		if err := j.check(); err != nil {
+			return err
+		}
+	}
+	return j.finish()
+}
+
+// work finds the batch's own work on a package.
+func (j *joining) work(resource string) *pkgWork {
+	for _, k := range j.works {
+		if k.r.Resource == resource {
+			return k
+		}
+	}
+	return nil
+}
+
+// simulate has apt say what it would do, on top of what the transactions before this one
+// do.
+func (j *joining) simulate() error {
+	lines, err := j.ask(j.works)
+	if err != nil {
+		return j.blame(err)
+	}
+	for _, l := range lines {
+		was := j.d.state(l.resource)
+		to := j.outcome(l)
+		if to.there() == was.there() && to.Version == was.Version {
+			continue // an earlier transaction's doing, or nothing
+		}
+		if !to.there() && !was.there() {
+			continue
+		}
+		e := pkgEffect{Resource: l.resource, From: was, To: to}
+		if k := j.work(l.resource); k != nil {
+			e.To, e.Own = k.want, true
+			if e.To.Version != to.Version && to.there() || e.To.there() != to.there() {
+				return j.at(k, fmt.Errorf("apt would not do what is declared for %s: it would leave %s", l.resource, orNone(l.version)))
+			}
+		}
+		j.tx.effects = append(j.tx.effects, e)
+	}
+	for _, k := range j.works {
+		switch {
+		case k.takes() && !k.now.there(): // only its configuration is left
+			j.tx.effects = append(j.tx.effects, pkgEffect{Resource: k.r.Resource, From: k.now, To: k.want, Own: true})
+		case (k.takes() || k.brings()) && j.tx.effect(k.r.Resource) == nil:
+			return j.at(k, fmt.Errorf("apt would do nothing about %s", k.r.Resource))
+		}
+	}
+	for i := range j.tx.effects {
+		e := &j.tx.effects[i]
+		e.Purge = e.To.Status == dpkgAbsent && j.leaves(e.Resource, e.From)
+	}
+	slices.SortStableFunc(j.tx.effects, func(a, b pkgEffect) int {
+		if a.Own != b.Own {
+			return map[bool]int{true: -1, false: 1}[a.Own]
+		}
+		return strings.Compare(a.Resource, b.Resource)
+	})
+	return nil
+}
+
+// ask simulates the turns of some works.
+func (j *joining) ask(works []*pkgWork) ([]simLine, error) {
+	files := &debFiles{blobs: j.w.Blobs}
+	args, err := j.args(works, files)
+	var lines []simLine
+	if err == nil {
+		lines, err = j.d.real.simulate(j.ctx, j.w.Host, "install", args...)
+	}
+	return lines, errors.Join(err, files.remove())
+}
+
+// args tells apt what the transactions so far have done, and what these works want.
+func (j *joining) args(works []*pkgWork, files *debFiles) ([]string, error) {
+	var effects []pkgEffect
+	j.d.mu.Lock()
+	for _, resource := range j.d.done {
+		effects = append(effects, pkgEffect{Resource: resource, To: j.d.over[resource], Deb: j.d.debs[resource]})
+	}
+	j.d.mu.Unlock()
+	for _, k := range works {
+		if k.brings() || k.takes() && k.now.there() {
+			effects = append(effects, pkgEffect{Resource: k.r.Resource, To: k.want, Deb: k.source()})
+		}
+	}
+	for _, resource := range j.along {
+		effects = append(effects, pkgEffect{Resource: resource, To: absentPkg()})
+	}
+	last := map[string]int{}
+	for i, e := range effects {
+		last[e.Resource] = i
+	}
+	var args []string
+	for i, e := range effects {
+		if last[e.Resource] != i {
+			continue
+		}
+		arg, err := e.arg(files)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, arg)
+	}
+	return args, nil
+}
+
+// source is the journal's own package of the version that is wanted, where no archive
+// has that.
+func (k *pkgWork) source() *deb {
+	d, kept := k.rec.Debs[k.want.Version]
+	if !kept {
+		return nil
+	}
+	if said, err := k.w.Host.list(k.ctx, k.r.Resource); err == nil && said != nil && slices.Contains(said.versions, k.want.Version) {
+		return nil
+	}
+	return &d
+}
+
+// outcome is the state that a line of apt's leaves.
+func (j *joining) outcome(l simLine) Pkg {
+	was := j.d.state(l.resource)
+	if l.version == "" {
+		to := absentPkg()
+		if j.leaves(l.resource, was) && !j.goes(l.resource) {
+			to.Status, to.Version = dpkgConfigFiles, was.Version
+		}
+		return to
+	}
+	to := installedPkg(l.version)
+	to.Auto = !was.there() || was.Auto
+	to.Hold = was.Hold
+	return to
+}
+
+// goes says that a by-product which golem takes along goes without a trace.
+func (j *joining) goes(resource string) bool {
+	body, ok := j.w.pkgLedger(resource)
+	e := j.d.real.packages[resource]
+	return ok && e != nil && body.Found.Status == dpkgAbsent && j.w.purges(e, purgeAuto).yes
+}
+
+// leaves says whether a removed package leaves something that only a purge takes.
+func (j *joining) leaves(resource string, was Pkg) bool {
+	if was.Status == dpkgConfigFiles {
+		return true
+	}
+	e := j.d.real.packages[resource]
+	return e != nil && j.w.leavesTrace(e)
+}
+
+// check refuses what nobody consented to.
+func (j *joining) check() error {
+	removal := slices.ContainsFunc(j.works, func(k *pkgWork) bool { return k.removal })
+	for _, e := range j.tx.effects {
+		k := j.work(e.Resource)
+		if k != nil {
+			continue
+		}
+		if err := j.checkBeside(e, removal); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *joining) checkBeside(e pkgEffect, removal bool) error {
+	k := j.asker()
+	key := j.d.key(e.Resource)
+	entry := j.d.real.packages[e.Resource]
+	switch {
+	case e.From.Hold:
+		return j.at(k, fmt.Errorf("this would change %s, which is on hold at %s", e.Resource, orNone(e.From.Version)))
+	case !e.To.there() && entry != nil && entry.essential:
+		return j.at(k, fmt.Errorf("this would remove %s, which the system cannot do without", e.Resource))
+	case !e.To.there() && j.w.Needed(RecordKey(PackageSort, e.Resource)):
+		return j.at(k, fmt.Errorf("this would remove %s, which is declared too (%s): the two cannot be installed together", e.Resource, key))
+	case !e.To.there() && j.earlier(e.Resource) != "":
+		return j.at(k, fmt.Errorf("this would remove %s, which %s brings earlier in this run", e.Resource, j.earlier(e.Resource)))
+	case !e.To.there() && !removal && !slices.Contains(j.along, e.Resource) && !j.w.brought(e.Resource, e.From):
+		return j.at(k, &AttrError{Attr: "allow_removal", Summary: "Other packages would be removed", Err: errText(fmt.Sprintf(
+			"this would remove %s, which golem did not bring. Write allow_removal = true if that is meant", j.removed()))})
+	case e.From.there() && e.To.there() && compareVersions(e.To.Version, e.From.Version) < 0:
+		return j.at(k, fmt.Errorf("this would bring %s from %s back to %s", e.Resource, e.From.Version, e.To.Version))
+	}
+	for _, g := range j.d.declared[e.Resource] {
+		if wish := str(g.Attrs, "version"); e.To.there() && !versionFits(wish, e.To.Version) {
+			return j.at(k, fmt.Errorf("this would bring %s to %s, and %s wants %s", e.Resource, e.To.Version, g.Key, wish))
+		}
+	}
+	return nil
+}
+
+// removed lists the packages of others that would go.
+func (j *joining) removed() string {
+	var names []string
+	for _, e := range j.tx.effects {
+		if !e.To.there() && !e.Own && !slices.Contains(j.along, e.Resource) && !j.w.brought(e.Resource, e.From) {
+			names = append(names, strings.TrimSpace(e.Resource+" "+e.From.Version))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// earlier is the key for which an earlier transaction of the run brings a package.
+func (j *joining) earlier(resource string) scrolls.Key {
+	j.d.mu.Lock()
+	defer j.d.mu.Unlock()
+	if p, ok := j.d.over[resource]; ok && p.there() {
+		return j.d.by[resource]
+	}
+	return ""
+}
+
+// key is the key that declares a package, for people.
+func (d *aptDesk) key(resource string) scrolls.Key {
+	if declared := d.declared[resource]; len(declared) > 0 {
+		return declared[0].Key
+	}
+	return packageKey(resource)
+}
+
+// packageKey is the key of a glyph for a package.
+func packageKey(resource string) scrolls.Key {
+	return scrolls.MakeKey(aptKindName, strings.SplitN(resource, ":", 2)...)
+}
+
+// asker is the work that a transaction is blamed for: the first that apt runs for.
+func (j *joining) asker() *pkgWork {
+	for _, k := range j.works {
+		if k.brings() || k.takes() {
+			return k
+		}
+	}
+	return j.works[0]
+}
+
+// at places an error at a turn.
+func (j *joining) at(k *pkgWork, err error) error {
+	return &TurnError{slices.Index(j.works, k), err}
+}
+
+// blame finds the turn that apt refuses a batch for, and what it does not go with.
+func (j *joining) blame(err error) error {
+	var said *AptError
+	if !errors.As(err, &said) {
+		return err
+	}
+	if j.d.recovers {
+		return fmt.Errorf("%w; the interrupted run has to be taken back first: golem recover", err)
+	}
+	for i, k := range j.works {
+		if _, again := j.ask(j.works[:i+1]); again == nil {
+			continue
+		}
+		for _, other := range j.works[:i] {
+			if _, pair := j.ask([]*pkgWork{other, k}); pair != nil {
+				return j.at(k, fmt.Errorf("%s and %s do not go together: %w", k.r.Set[0].Key, other.r.Set[0].Key, err))
+			}
+		}
+		if key := j.clashes(k); key != "" {
+			return j.at(k, fmt.Errorf("it does not go together with what %s brings earlier in this run: %w", key, err))
+		}
+		return j.at(k, err)
+	}
+	return err
+}
+
+// clashes is the key of an earlier transaction that a work does not go together with.
+func (j *joining) clashes(k *pkgWork) scrolls.Key {
+	alone := *j
+	alone.d = &aptDesk{real: j.d.real, over: j.d.over, debs: j.d.debs}
+	if _, err := alone.ask([]*pkgWork{k}); err != nil {
+		return ""
+	}
+	for _, resource := range j.d.done {
+		alone.d.done = append(alone.d.done, resource)
+		if _, err := alone.ask([]*pkgWork{k}); err != nil {
+			return j.d.by[resource]
+		}
+	}
+	return ""
+}
+
+// finish writes what the transaction does into the turns, and takes it for done.
+func (j *joining) finish() error {
+	first := j.asker()
+	if err := j.waysBack(); err != nil {
+		return err
+	}
+	for i, k := range j.works {
+		k.tx, k.leads, k.ends = j.tx, k == first, i == len(j.works)-1
+		k.build(j.turns[i])
+	}
+	j.turns[0].Joint = j.tx
+	for i, k := range j.works {
+		if j.turns[i].Step != nil {
+			k.ownLedger(j.turns[i])
+		}
+	}
+	j.ledger(j.turns[slices.Index(j.works, first)])
+	if j.w.Acts {
+		return nil
+	}
+	for _, e := range j.tx.effects {
+		j.d.predict(e.Resource, e.To)
+		j.d.take(e, first.key())
+	}
+	for _, k := range j.works {
+		j.d.predict(k.r.Resource, k.want)
+	}
+	return nil
+}
+
+// key is a glyph that the work is about.
+func (k *pkgWork) key() scrolls.Key {
+	if len(k.r.Set) > 0 {
+		return k.r.Set[0].Key
+	}
+	for _, key := range slices.Sorted(maps.Keys(k.r.Drop)) {
+		return key
+	}
+	return scrolls.Key(RecordKey(PackageSort, k.r.Resource))
+}
+
+// take notes that a transaction of this run touches a package.
+func (d *aptDesk) take(e pkgEffect, key scrolls.Key) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.Contains(d.done, e.Resource) {
+		d.done = append(d.done, e.Resource)
+	}
+	d.by[e.Resource], d.debs[e.Resource] = key, e.Deb
+}
+
+// ledger notes what the transaction brings and takes beside its glyphs, on the step that
+// is taken back last.
+func (j *joining) ledger(t *Turn) {
+	var brings []string
+	for _, e := range j.tx.effects {
+		if e.Own && e.To.there() {
+			brings = append(brings, e.Resource)
+		}
+	}
+	for _, e := range j.tx.effects {
+		if e.Own {
+			continue
+		}
+		body, known := j.w.pkgLedger(e.Resource)
+		switch {
+		case e.To.there() && !e.From.there() && known && body.Found.there():
+			t.setPkgLedger(j.w, e.Resource, nil) // it had made way, and is back
+		case e.To.there() && !e.From.there() && !known:
+			t.setPkgLedger(j.w, e.Resource, &pkgLedger{Found: e.From, Without: j.without(e.Resource)})
+		case !e.To.there() && known && e.To.Status == body.Found.Status:
+			t.setPkgLedger(j.w, e.Resource, nil)
+		case !e.To.there() && !known:
+			went := &pkgLedger{Found: e.From, For: brings}
+			if e.Back != nil {
+				went.Debs = map[string]deb{e.From.Version: *e.Back}
+			}
+			t.setPkgLedger(j.w, e.Resource, went)
+		}
+	}
+}
+
+// without lists the packages on the host that recommend or suggest one that is not
+// there.
+func (j *joining) without(resource string) []string {
+	name, _, _ := strings.Cut(resource, ":")
+	var who []string
+	for other, e := range j.d.real.packages {
+		if !e.there() || !j.d.state(other).there() {
+			continue
+		}
+		if slices.ContainsFunc(slices.Concat(e.pulls...), func(r relation) bool { return r.name == name }) {
+			who = append(who, other)
+		}
+	}
+	slices.Sort(who)
+	return who
+}
+
+// ownLedger brings the ledger's line about the turn's own package up to date: a record
+// knows more than it.
+func (k *pkgWork) ownLedger(t *Turn) {
+	if k.stays != nil {
+		t.setPkgLedger(k.w, k.r.Resource, k.stays)
+		return
+	}
+	if _, ok := k.w.pkgLedger(k.r.Resource); ok && (len(k.r.Set) > 0 || !k.want.there() || k.sweeps) {
+		t.setPkgLedger(k.w, k.r.Resource, nil)
+	}
+}
+
+// setPkgLedger notes a change of the ledger in the step and in the world. A nil body
+// takes the line out.
+func (t *Turn) setPkgLedger(w *World, resource string, body *pkgLedger) {
+	key := RecordKey(PackageSort, resource)
+	change := state.LedgerChange{Sort: PackageSort, Resource: resource, Before: w.Ledger[key]}
+	if body != nil {
+		change.After = &state.Entry{Sort: PackageSort, Resource: resource, Body: encode(body)}
+		w.Ledger[key] = change.After
+	} else {
+		delete(w.Ledger, key)
+	}
+	t.Step.Ledger = append(t.Step.Ledger, change)
+}
