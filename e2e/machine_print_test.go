@@ -119,13 +119,20 @@ func comparison(name string) compared {
 }
 
 // print is the whole machine's fingerprint: every path, package, mark, debconf answer,
-// unit file and unit that runs or failed.
+// unit file, unit that runs or failed, unit that systemd knows an older version of, and the
+// packet filter's rules.
 func (m *machine) print() []string {
 	m.t.Helper()
 	m.settle()
 	units := m.startUnits()
 	lines := append(m.paths(), m.packages()...)
-	return append(lines, units()...)
+	lines = append(lines, units()...)
+	if m.exists("/usr/sbin/nft") {
+		for line := range strings.Lines(m.must("nft", "--stateless", "list", "ruleset")) {
+			lines = append(lines, "nft "+strings.TrimRight(line, "\n"))
+		}
+	}
+	return lines
 }
 
 // same wants the machine as it was.
@@ -264,11 +271,13 @@ func (m *machine) stanzas(name string) []stanza {
 }
 
 // startUnits asks for the units, which takes systemd some time, and returns what waits for
-// the answer: a line for every unit file, and for every unit that is active or failed.
-// Units that are inactive come and go in systemd's memory.
+// the answer: a line for every unit file, for every unit that is active or failed, and for
+// every unit whose file is newer than what systemd read. Units that are inactive come and
+// go in systemd's memory.
 func (m *machine) startUnits() (wait func() []string) {
 	m.t.Helper()
 	files := m.start("systemctl", "list-unit-files", "--no-legend", "--no-pager", "--plain")
+	stale := m.start("systemctl", "show", "--property=Id,NeedDaemonReload", "*")
 	loaded := m.must("systemctl", "list-units", "--all", "--no-legend", "--no-pager", "--plain")
 	return func() []string {
 		m.t.Helper()
@@ -281,6 +290,12 @@ func (m *machine) startUnits() (wait func() []string) {
 			f := strings.Fields(line)
 			if len(f) >= 4 && f[2] != "inactive" && !fleeting(f[0]) {
 				lines = append(lines, "unit "+strings.Join(f[:4], " "))
+			}
+		}
+		m.check(stale.Wait())
+		for unit := range strings.SplitSeq(stale.Stdout.(*syncBuffer).String(), "\n\n") {
+			if strings.Contains(unit, "NeedDaemonReload=yes") {
+				lines = append(lines, "stale unit "+strings.Join(strings.Fields(unit), " "))
 			}
 		}
 		slices.Sort(lines)
@@ -300,6 +315,10 @@ func fleeting(unit string) bool {
 	case ".mount":
 		return strings.HasPrefix(unit, "run-credentials-")
 	case ".service", ".slice":
+		switch unit { // started by who asks them something, they end after half a minute
+		case "systemd-hostnamed.service", "systemd-timedated.service", "systemd-localed.service":
+			return true
+		}
 		return strings.HasPrefix(unit, "user-") || strings.HasPrefix(unit, "user@")
 	}
 	return false

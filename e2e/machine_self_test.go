@@ -67,6 +67,8 @@ func TestMachinePrintHoldsStillAndShowsEveryChange(t *testing.T) {
 		{"a masked unit", "systemctl mask nftables", "unit file nftables.service masked", "systemctl unmask nftables"},
 		{"a started unit", "systemctl start systemd-networkd", "unit systemd-networkd.service loaded active running", "systemctl stop systemd-networkd systemd-networkd.socket"},
 		{"a stopped unit", "systemctl stop ssh", "unit ssh.service loaded active running", "systemctl start ssh"},
+		{"a unit that systemd has not read", "cp -p /lib/systemd/system/ssh.service /root/u && touch /lib/systemd/system/ssh.service", "stale unit Id=ssh.service", "cp -p /root/u /lib/systemd/system/ssh.service && rm /root/u"},
+		{"a packet filter rule", "nft add table inet x", "nft table inet x", "nft delete table inet x"},
 		{"a user", "useradd --system somebody", `"/etc/passwd"`, "userdel somebody"},
 		{"a debconf answer", "echo 'man-db man-db/auto-update boolean true' | debconf-set-selections", "debconf config man-db/auto-update", "echo PURGE | DEBIAN_FRONTEND=noninteractive debconf-communicate man-db"},
 	} {
