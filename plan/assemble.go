@@ -29,11 +29,13 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 			a.via[g.Key] = spot.Via
 		}
 		m.plan.needed = append(m.plan.needed, needName(kind.Sort, spot.Resource))
+		m.plan.needed = append(m.plan.needed, reconcilers.Keeps(g)...)
 	}
 	for i := len(m.snap.Applied) - 1; i >= 0; i-- { // newest first
 		was := m.snap.Applied[i]
 		if was.Lineage != m.in.Lineage {
 			m.plan.needed = append(m.plan.needed, needName(was.Sort, was.Resource))
+			m.plan.needed = append(m.plan.needed, reconcilers.Keeps(was.Glyph)...)
 			continue
 		}
 		g := declared[was.Key]

@@ -99,6 +99,9 @@ func kindPage(k Kind) string {
 		if a.File {
 			typ = "file name"
 		}
+		if a.TypeText != "" {
+			typ = a.TypeText
+		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", a.Name, typ, def, strings.ReplaceAll(a.Doc, "|", `\|`))
 	}
 	return b.String()

@@ -21,6 +21,8 @@ type Kind struct {
 	edit *edit
 	// triggers lists what a glyph wants done when other keys change; nil for none.
 	triggers func(*scrolls.Glyph) []Trigger
+	// keeps lists the paths that a glyph of another sort than paths keeps.
+	keeps func(*scrolls.Glyph) []string
 }
 
 // A Reconciler keeps all resources of one sort. It looks, works out what a turn would
@@ -184,10 +186,10 @@ type Change struct {
 }
 
 // All are the kinds of glyph there are. A new kind is one line here.
-var All = []Kind{fileKind, directoryKind, linkKind, lineKind, serviceKind, aptKind}
+var All = []Kind{fileKind, directoryKind, linkKind, lineKind, aptKind, serviceKind, processKind}
 
 // Reconcilers are the keepers of resources, by sort.
-var Reconcilers = map[string]Reconciler{PathSort: surfaces{}, UnitSort: units{}, PackageSort: packages{}}
+var Reconcilers = map[string]Reconciler{PathSort: surfaces{}, PackageSort: packages{}, UnitSort: units{}, processSort: processes{}}
 
 // Kinds returns what the language needs of every kind.
 func Kinds() []scrolls.Kind {
@@ -206,6 +208,16 @@ func KindOf(name string) (Kind, bool) {
 		}
 	}
 	return Kind{}, false
+}
+
+// Keeps lists the paths that a glyph keeps beside its resource: what they lie in is
+// needed while it is in force.
+func Keeps(g *scrolls.Glyph) []string {
+	kind, ok := KindOf(g.Kind)
+	if !ok || kind.keeps == nil {
+		return nil
+	}
+	return kind.keeps(g)
 }
 
 // CID is the content id of a glyph as this golem encodes it.

@@ -93,6 +93,10 @@ func (l *loader) attribute(g *Glyph, kind *kindInfo, attr *hclsyntax.Attribute, 
 		l.file(g, attr, typed.AsString(), secret)
 		return
 	}
+	if spec.Folder && typed.Type() == cty.String {
+		l.folder(g, attr, typed.AsString())
+		return
+	}
 	g.Attrs[attr.Name] = plain(typed)
 }
 

@@ -38,6 +38,11 @@ type Attr struct {
 	// File marks a string that names a local file, relative to the scroll's
 	// directory: the loader hashes it and puts a FileRef in its place.
 	File bool
+	// Folder marks an attribute that may be a string: then it names a local directory,
+	// and the loader puts its files in its place.
+	Folder bool
+	// TypeText is the type for the docs, where it has no good name of its own.
+	TypeText string
 	// Hint is added to the message when the type is wrong.
 	Hint    string
 	Default string // for the docs only, as prose: "0644 for a new file"
