@@ -177,7 +177,7 @@ func TestTheImagesJournalLiesInTheImage(t *testing.T) {
 }
 
 func TestExamplesAreFormattedAndTheirVariablesRequired(t *testing.T) {
-	for _, name := range []string{"hardened-server", "dotfiles", "image"} {
+	for _, name := range []string{"hardened-server", "dotfiles", "image", "nginx-site", "sshd"} {
 		call{}.must(t, 0, "fmt", "--check", "../examples/"+name)
 		if _, err := os.Stat("../examples/" + name + "/README.md"); err != nil {
 			t.Error(err)
