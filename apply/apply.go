@@ -35,6 +35,8 @@ type Options struct {
 	// Run says who runs golem, from where and with what.
 	Run state.Run
 	Now func() time.Time
+	// Sleep waits between attempts; nil: by the clock.
+	Sleep func(context.Context, time.Duration) error
 }
 
 // ErrDeclined says that the plan was shown and not approved.
@@ -62,10 +64,12 @@ type engine struct {
 	touched map[string]bool // resources that this run's steps changed
 	wild    bool            // a program ran that may have changed any of them
 	due     map[string]state.Due
-	stuck   []string // paths that stay though the plan meant them to go
-	stuckOn error    // why a step could not be taken back; nil: all could
-	queue   []func(*state.Tx) error
-	seq     int
+	// patience is that of the leaf whose turn it is.
+	patience *patience
+	stuck    []string // paths that stay though the plan meant them to go
+	stuckOn  error    // why a step could not be taken back; nil: all could
+	queue    []func(*state.Tx) error
+	seq      int
 }
 
 // Run brings the host to the scroll. The report is there even with an error, as far

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"golem/plan"
 	"golem/reconcilers"
@@ -111,7 +112,14 @@ func (e *engine) pull(ctx context.Context, t plan.Trigger) error {
 	}
 	e.wild = true
 	firer := reconcilers.Reconcilers[t.Sort].(reconcilers.Firer)
-	if err := firer.Fire(ctx, e.w, t.Glyph, t.Resource, t.Action); err != nil {
+	attempts, err := e.patience.try(ctx, func() error {
+		return firer.Fire(ctx, e.w, t.Glyph, t.Resource, t.Action)
+	}, func(n int, err error, wait time.Duration) error {
+		e.tellRetry(&plan.Leaf{Path: t.Leaf}, t.Glyph.Key, n, err, wait)
+		return nil
+	})
+	e.report.leaf(t.Leaf).attempted(attempts)
+	if err != nil {
 		return &stepError{t.Glyph.Key, err}
 	}
 	e.tell(Event{Type: "triggered", Leaf: t.Leaf, Key: string(t.Glyph.Key), Message: t.Action})
@@ -126,6 +134,7 @@ func (e *engine) fireLate(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
+	e.patience = e.newPatience(&plan.Leaf{})
 	if err := reconcilers.Flush(ctx, e.w); err != nil {
 		e.late("", err)
 	}

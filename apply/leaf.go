@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -118,6 +117,7 @@ func (e *engine) stay(turns []*reconcilers.Turn) {
 // comes back is an error of the journal, which ends the run.
 func (e *engine) leaf(ctx context.Context, leaf *plan.Leaf, last bool) error {
 	e.tell(Event{Type: "leaf_started", Leaf: leaf.Path})
+	e.patience = e.newPatience(leaf)
 	e.w.Timeout = leaf.Policy.Timeout
 	if e.w.Timeout == 0 {
 		e.w.Timeout = scrolls.BuiltinPolicy.Timeout
@@ -135,13 +135,13 @@ func (e *engine) leaf(ctx context.Context, leaf *plan.Leaf, last bool) error {
 		if err != nil {
 			return err
 		}
-		done = append(done, steps...)
 		if failure != nil {
-			return e.fail(leaf, done, failure)
+			return e.exhausted(ctx, leaf, batch, done, steps, failure)
 		}
+		done = append(done, steps...)
 	}
 	if err := e.fire(ctx, leaf.Path, false); err != nil {
-		return e.fail(leaf, done, err)
+		return e.exhausted(ctx, leaf, nil, done, nil, err)
 	}
 	return e.settle(leaf, done, last)
 }
@@ -180,7 +180,7 @@ func (e *engine) batch(ctx context.Context, leaf *plan.Leaf, planned []*reconcil
 			e.touched[reconcilers.RecordKey(t.Sort, resource)] = true
 		}
 	}
-	if at, err := rec.Enact(ctx, e.w, e.store, turns); err != nil {
+	if at, err := e.enactAgain(ctx, leaf, rec, turns); err != nil {
 		return steps, &stepError{keyOf(turns[at]), err}, nil
 	}
 	for _, t := range turns {
@@ -345,68 +345,4 @@ func (e *engine) leafEnd(tx *state.Tx, leaf *plan.Leaf, outcome string, failures
 		return nil
 	}
 	return tx.LeafEnd(e.run.ID, state.LeafOutcome{Leaf: leaf.Path, Outcome: outcome, Failures: failures})
-}
-
-// fail takes a leaf back to its last committed state, newest step first, and writes
-// down what could not be taken back.
-func (e *engine) fail(leaf *plan.Leaf, steps []*state.Step, failure error) error {
-	r := e.report.leaf(leaf.Path)
-	r.fail(failure)
-	e.tell(Event{Type: "failed", Leaf: leaf.Path, Key: string(failedKey(failure)), Message: failure.Error()})
-	// The way back is not to be interrupted: it ends where the leaf was whole.
-	ctx := context.Background()
-	stuck := map[*state.Step]error{}
-	for i := len(steps) - 1; i >= 0; i-- {
-		s := steps[i]
-		if err := reconcilers.Reconcilers[s.Sort].Undo(ctx, e.w, e.store, s); err != nil {
-			stuck[s] = err
-			r.fail(fmt.Errorf("take back %s: %w", s.Resource, err))
-		}
-	}
-	if err := e.refire(ctx, leaf, steps); err != nil {
-		r.fail(fmt.Errorf("after taking it back: %w", err))
-	}
-	if e.begun {
-		err := e.do(func(tx *state.Tx) error {
-			for i := len(steps) - 1; i >= 0; i-- {
-				if stuck[steps[i]] != nil {
-					continue // it keeps its receipt, and the next run tries again
-				}
-				if err := tx.Reverse(steps[i], failure.Error()); err != nil {
-					return err
-				}
-			}
-			if len(stuck) > 0 {
-				return nil
-			}
-			return e.leafEnd(tx, leaf, RolledBack, r.texts())
-		})
-		if err != nil {
-			return errors.Join(failure, err)
-		}
-	}
-	for _, s := range steps {
-		e.unremember(s)
-	}
-	e.stay(leaf.Turns)
-	for _, err := range stuck {
-		e.stuckOn = err
-	}
-	r.Outcome = RolledBack
-	r.takenBack()
-	e.ended(leaf, RolledBack)
-	return nil
-}
-
-// unremember brings the live records back to what was before a step.
-func (e *engine) unremember(s *state.Step) {
-	setRecord(e.records, s, s.Before)
-	for _, change := range s.Ledger {
-		name := reconcilers.RecordKey(change.Sort, change.Resource)
-		if change.Before == nil {
-			delete(e.w.Ledger, name)
-		} else {
-			e.w.Ledger[name] = change.Before
-		}
-	}
 }

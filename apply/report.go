@@ -70,6 +70,7 @@ type Event struct {
 	Key     string `json:"key"`
 	Op      string `json:"op,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
+	Attempt int    `json:"attempt,omitempty"` // of retrying: the one that failed, from 1
 	Message string `json:"message,omitempty"`
 }
 
@@ -106,6 +107,9 @@ func (r *Report) leaf(path string) *LeafReport {
 func (l *LeafReport) fail(err error) {
 	l.Failures = append(l.Failures, Failure{Key: string(failedKey(err)), Message: err.Error()})
 }
+
+// attempted notes how often the leaf's most stubborn batch was tried.
+func (l *LeafReport) attempted(n int) { l.Attempts = max(l.Attempts, n) }
 
 func failedKey(err error) scrolls.Key {
 	var se *stepError
@@ -182,10 +186,6 @@ func (e *engine) tell(ev Event) {
 
 // enacted notes glyphs whose step is done on the host.
 func (e *engine) enacted(leaf *plan.Leaf, turns []*reconcilers.Turn) {
-	l := e.report.leaf(leaf.Path)
-	if l.Attempts == 0 {
-		l.Attempts = 1
-	}
 	done := map[scrolls.Key]state.StepGlyph{}
 	for _, t := range turns {
 		for _, part := range t.Step.Glyphs {

@@ -43,6 +43,8 @@ func (l *LeafReport) text(out *plan.Printer, b *strings.Builder) {
 		fmt.Fprintf(b, "%s  %s: %d applied, %d changed the host\n", out.Good("settled    "), name, applied, changed)
 	case RolledBack:
 		fmt.Fprintf(b, "%s  %s: it failed, and is as it was before this run\n", out.Bad("rolled back"), name)
+	case Kept:
+		fmt.Fprintf(b, "%s  %s: it failed; %d applied before that, and kept\n", out.Bad("kept       "), name, applied)
 	case Skipped:
 		fmt.Fprintf(b, "%s  %s: not reached\n", out.Warn("skipped    "), name)
 	}

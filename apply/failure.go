@@ -1,0 +1,164 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golem/plan"
+	"golem/reconcilers"
+	"golem/state"
+)
+
+// exhausted ends a leaf that failed, as its policy has it: taken back, or kept as far
+// as it came. An interrupted leaf is taken back in any case.
+func (e *engine) exhausted(ctx context.Context, leaf *plan.Leaf, batch []*reconcilers.Turn, done, failed []*state.Step, failure error) error {
+	if leaf.Policy.OnExhaust == "keep" && ctx.Err() == nil {
+		return e.keep(ctx, leaf, batch, done, failed, failure)
+	}
+	return e.fail(leaf, append(done, failed...), failure)
+}
+
+// fail takes a leaf back to its last committed state, newest step first, and writes
+// down what could not be taken back.
+func (e *engine) fail(leaf *plan.Leaf, steps []*state.Step, failure error) error {
+	r := e.report.leaf(leaf.Path)
+	e.failed(leaf, failure)
+	// The way back is not to be interrupted: it ends where the leaf was whole.
+	ctx := context.Background()
+	stuck := e.undo(ctx, r, steps)
+	if err := e.refire(ctx, leaf, steps); err != nil {
+		r.fail(fmt.Errorf("after taking it back: %w", err))
+	}
+	if e.begun {
+		err := e.do(func(tx *state.Tx) error {
+			if err := reverse(tx, steps, stuck, failure); err != nil || len(stuck) > 0 {
+				return err
+			}
+			return e.leafEnd(tx, leaf, RolledBack, r.texts())
+		})
+		if err != nil {
+			return errors.Join(failure, err)
+		}
+	}
+	for _, s := range steps {
+		e.unremember(s)
+	}
+	e.stay(leaf.Turns)
+	r.Outcome = RolledBack
+	r.takenBack()
+	e.ended(leaf, RolledBack)
+	return nil
+}
+
+// failed notes and tells what stopped a leaf.
+func (e *engine) failed(leaf *plan.Leaf, failure error) {
+	e.report.leaf(leaf.Path).fail(failure)
+	e.tell(Event{Type: "failed", Leaf: leaf.Path, Key: string(failedKey(failure)), Message: failure.Error()})
+}
+
+// undo takes steps back, newest first. What it could not, it names.
+func (e *engine) undo(ctx context.Context, r *LeafReport, steps []*state.Step) map[*state.Step]error {
+	stuck := map[*state.Step]error{}
+	for i := len(steps) - 1; i >= 0; i-- {
+		s := steps[i]
+		if err := reconcilers.Reconcilers[s.Sort].Undo(ctx, e.w, e.store, s); err != nil {
+			stuck[s], e.stuckOn = err, err
+			r.fail(fmt.Errorf("take back %s: %w", s.Resource, err))
+		}
+	}
+	return stuck
+}
+
+// reverse journals that steps were taken back; one that could not be keeps its receipt,
+// and the next run tries again.
+func reverse(tx *state.Tx, steps []*state.Step, stuck map[*state.Step]error, failure error) error {
+	for i := len(steps) - 1; i >= 0; i-- {
+		if stuck[steps[i]] != nil {
+			continue
+		}
+		if err := tx.Reverse(steps[i], failure.Error()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keep leaves what a failed leaf has done and stops it there. The batch that failed is
+// taken back, and the glyphs before the one that failed in it are enacted once more on
+// their own. What is due stays due: the next run fires it.
+func (e *engine) keep(ctx context.Context, leaf *plan.Leaf, batch []*reconcilers.Turn, done, failed []*state.Step, failure error) error {
+	r := e.report.leaf(leaf.Path)
+	e.failed(leaf, failure)
+	stuck := e.undo(context.WithoutCancel(ctx), r, failed)
+	if e.begun && len(failed) > 0 {
+		if err := e.do(func(tx *state.Tx) error { return reverse(tx, failed, stuck, failure) }); err != nil {
+			return errors.Join(failure, err)
+		}
+	}
+	for _, s := range failed {
+		e.unremember(s)
+	}
+	at := slices.IndexFunc(batch, func(t *reconcilers.Turn) bool { return keyOf(t) == failedKey(failure) })
+	if at > 0 && len(failed) > 0 && len(stuck) == 0 {
+		steps, again, err := e.batch(ctx, leaf, batch[:at])
+		if err != nil {
+			return err
+		}
+		if again != nil {
+			return e.keep(ctx, leaf, nil, done, steps, again)
+		}
+		done = append(done, steps...)
+	}
+	return e.keepDone(leaf, done, len(stuck) > 0)
+}
+
+// keepDone writes the ends of a kept leaf's steps, and its own.
+func (e *engine) keepDone(leaf *plan.Leaf, done []*state.Step, stuck bool) error {
+	r := e.report.leaf(leaf.Path)
+	r.Outcome = Kept
+	e.stayUndone(leaf.Turns, done)
+	if e.begun {
+		err := e.do(func(tx *state.Tx) error {
+			for _, s := range done {
+				if err := tx.Done(s); err != nil {
+					return err
+				}
+			}
+			if stuck {
+				return nil
+			}
+			return e.leafEnd(tx, leaf, Kept, r.texts())
+		})
+		if err != nil {
+			return err
+		}
+	}
+	e.ended(leaf, Kept)
+	return nil
+}
+
+// stayUndone remembers what the turns that were not reached would have taken away.
+func (e *engine) stayUndone(turns []*reconcilers.Turn, done []*state.Step) {
+	reached := map[string]bool{}
+	for _, s := range done {
+		reached[reconcilers.RecordKey(s.Sort, s.Resource)] = true
+	}
+	e.stay(slices.DeleteFunc(slices.Clone(turns), func(t *reconcilers.Turn) bool {
+		return reached[reconcilers.RecordKey(t.Sort, t.Resource)]
+	}))
+}
+
+// unremember brings the live records back to what was before a step.
+func (e *engine) unremember(s *state.Step) {
+	setRecord(e.records, s, s.Before)
+	for _, change := range s.Ledger {
+		name := reconcilers.RecordKey(change.Sort, change.Resource)
+		if change.Before == nil {
+			delete(e.w.Ledger, name)
+		} else {
+			e.w.Ledger[name] = change.Before
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"golem/plan"
+	"golem/reconcilers"
+	"golem/scrolls"
+)
+
+// A clock measures a leaf's patience. Tests put a fake one in its place.
+type clock struct {
+	now   func() time.Time
+	sleep func(context.Context, time.Duration) error
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// patience is one leaf's: how often and how long it tries, under its policy.
+type patience struct {
+	policy scrolls.Retry
+	clock  clock
+	failed time.Time // the leaf's first failure; zero: none yet
+}
+
+func (e *engine) newPatience(leaf *plan.Leaf) *patience {
+	policy := leaf.Policy.Retry
+	if policy.MaxAttempts == 0 { // a leaf without a policy of its own: the last wave
+		policy = scrolls.BuiltinPolicy.Retry
+	}
+	return &patience{policy: policy, clock: clock{e.o.Now, e.o.sleep()}}
+}
+
+func (o *Options) sleep() func(context.Context, time.Duration) error {
+	if o.Sleep != nil {
+		return o.Sleep
+	}
+	return sleep
+}
+
+// try calls an attempt until it succeeds, cannot be mended, or the patience is at its
+// end. between is called before each attempt but the first, with the error and the
+// delay. It returns the number of attempts, and the last one's error.
+func (p *patience) try(ctx context.Context, attempt func() error, between func(n int, err error, wait time.Duration) error) (int, error) {
+	delays := &backoff.ExponentialBackOff{
+		InitialInterval: p.policy.BaseDelay, RandomizationFactor: p.policy.JitterFraction,
+		Multiplier: p.policy.BackoffMultiplier, MaxInterval: p.policy.MaxDelay,
+	}
+	delays.Reset()
+	for n := 1; ; n++ {
+		err := attempt()
+		if err == nil || !reconcilers.Mendable(err) || ctx.Err() != nil {
+			return n, err
+		}
+		now := p.clock.now()
+		if p.failed.IsZero() {
+			p.failed = now
+		}
+		wait := max(delays.NextBackOff(), 0)
+		if n >= p.policy.MaxAttempts || now.Add(wait).Sub(p.failed) > p.policy.MaxElapsed {
+			return n, err
+		}
+		if berr := between(n, err, wait); berr != nil {
+			return n, errors.Join(err, berr)
+		}
+		if serr := p.clock.sleep(ctx, wait); serr != nil {
+			return n, err
+		}
+	}
+}
+
+// enactAgain enacts a batch whose intents are on disk, as often as the leaf's policy
+// lets it. A retry captures nothing: it starts from what was captured, which the undo
+// of the failed attempt has brought back, unless the reconciler can go on from where it
+// failed.
+func (e *engine) enactAgain(ctx context.Context, leaf *plan.Leaf, rec reconcilers.Reconciler, turns []*reconcilers.Turn) (failed int, err error) {
+	attempts, err := e.patience.try(ctx, func() error {
+		var err error
+		failed, err = rec.Enact(ctx, e.w, e.store, turns)
+		return err
+	}, func(n int, err error, wait time.Duration) error {
+		e.tellRetry(leaf, keyOf(turns[failed]), n, err, wait)
+		if r, ok := rec.(reconcilers.Resumer); ok && r.Resumes() {
+			return nil
+		}
+		return e.takeBack(context.WithoutCancel(ctx), turns)
+	})
+	e.report.leaf(leaf.Path).attempted(attempts)
+	return failed, err
+}
+
+func (e *engine) tellRetry(leaf *plan.Leaf, key scrolls.Key, n int, err error, wait time.Duration) {
+	e.tell(Event{
+		Type: "retrying", Leaf: leaf.Path, Key: string(key), Attempt: n,
+		Message: fmt.Sprintf("%s; trying again in %s", err, wait.Round(time.Millisecond)),
+	})
+}
+
+// takeBack undoes a batch's attempt, so that the next one starts where the first did.
+func (e *engine) takeBack(ctx context.Context, turns []*reconcilers.Turn) error {
+	for i := len(turns) - 1; i >= 0; i-- {
+		s := turns[i].Step
+		if err := reconcilers.Reconcilers[s.Sort].Undo(ctx, e.w, e.store, s); err != nil {
+			return fmt.Errorf("take back %s before trying again: %w", s.Resource, err)
+		}
+	}
+	return nil
+}
