@@ -169,7 +169,7 @@ func pathsBack(ctx context.Context, w *World, store Store, s *state.Step, before
 		if err != nil {
 			return moved, err
 		}
-		if p.Path == stamp(s.Resource) && p.Node.Type == Absent {
+		if p.Path == stamp(s.Resource) {
 			next, ok = now, true // systemd's own, and nothing worth keeping
 		}
 		if !ok {

@@ -61,7 +61,13 @@ func planProcess(g *scrolls.Glyph) processPlan {
 
 // processPaths are the paths that a glyph keeps, for what has to know what is needed.
 func processPaths(g *scrolls.Glyph) []string {
-	return slices.Sorted(maps.Keys(planProcess(g).paths))
+	p := planProcess(g)
+	paths := slices.Collect(maps.Keys(p.paths))
+	if p.timed {
+		paths = append(paths, stamp(p.name))
+	}
+	slices.Sort(paths)
+	return paths
 }
 
 func envFile(name string) string { return bundleDir + "/" + name + ".env" }

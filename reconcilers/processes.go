@@ -95,7 +95,12 @@ func (processes) Turn(ctx context.Context, w *World, r Request) (*Turn, error) {
 		return nil, err
 	}
 	if len(r.Set) > 0 && r.Record == nil {
-		if err := k.refuse(w); err != nil {
+		if err := k.refuse(ctx, w); err != nil {
+			return nil, err
+		}
+	}
+	if k.want.timed && (r.Record == nil || CID(k.old0()) != CID(r.Set[0])) {
+		if err := checkCalendar(ctx, w, str(r.Set[0].Attrs, "schedule")); err != nil {
 			return nil, err
 		}
 	}
@@ -160,20 +165,15 @@ func (k *processWork) look(ctx context.Context, w *World) error {
 }
 
 // refuse says what of a new process is there already: it is somebody else's.
-func (k *processWork) refuse(w *World) error {
+func (k *processWork) refuse(ctx context.Context, w *World) error {
 	taken := func(what string) error {
 		return &AttrError{
 			Attr: "name", Summary: "Something is there already",
 			Err: fmt.Errorf("%s is there already, and not golem's. A process makes its own; choose another name, or move that away", what),
 		}
 	}
-	for _, p := range slices.Sorted(maps.Keys(k.want.paths)) {
-		if k.now[p].Type != Absent {
-			return taken(quote(p))
-		}
-	}
 	for _, unit := range []string{serviceOf(k.r.Resource), timerOf(k.r.Resource)} {
-		u, err := w.unit(context.Background(), unit)
+		u, err := w.unit(ctx, unit)
 		if err != nil {
 			return err
 		}
@@ -181,10 +181,28 @@ func (k *processWork) refuse(w *World) error {
 			return taken("the unit " + unit + " (" + u.Fragment + ")")
 		}
 	}
+	for _, p := range slices.Sorted(maps.Keys(k.want.paths)) {
+		if k.now[p].Type != Absent {
+			return taken(quote(p))
+		}
+	}
 	if names, err := w.names(path.Join(bundleDir, k.r.Resource)); err != nil || len(names) > 0 {
 		return errors.Join(err, taken(path.Join(bundleDir, k.r.Resource)))
 	}
 	return nil
+}
+
+// checkCalendar has systemd read a schedule before anything is touched for it.
+func checkCalendar(ctx context.Context, w *World, when string) error {
+	_, err := w.Host.Run(ctx, lookTime, "systemd-analyze", "calendar", "--", when)
+	var failed *CommandError
+	if errors.As(err, &failed) && strings.Contains(failed.Said, "Failed to parse") {
+		return &AttrError{
+			Attr: "schedule", Summary: "Not a schedule",
+			Err: fmt.Errorf("systemd cannot read %q as a time to come back at: write it as systemd.time(7) has calendar events, like \"daily\" or \"Mon *-*-* 03:00\"", when),
+		}
+	}
+	return ctx.Err() // where it cannot be asked, starting the timer will tell
 }
 
 // isRunning says whether an ActiveState means that a unit is up or about to be.
@@ -319,14 +337,15 @@ func (k *processWork) encode(t *Turn, made []upward) {
 		moved[s.path] = s
 	}
 	for _, p := range slices.Sorted(maps.Keys(k.now)) {
-		is := pathState{Path: p, Node: k.now[p]}
-		if s := moved[p]; s != nil {
-			is = pathState{Path: p, Node: s.to, Temp: s.temp}
-		} else if p != stamp(k.r.Resource) {
-			continue
+		s := moved[p]
+		switch {
+		case s != nil:
+			before.Paths = append(before.Paths, pathState{Path: p, Node: stored(k.now[p])})
+			after.Paths = append(after.Paths, pathState{Path: p, Node: s.to, Temp: s.temp})
+		case p == stamp(k.r.Resource) && k.now[p].Type == Absent: // systemd may make it
+			before.Paths = append(before.Paths, pathState{Path: p, Node: absent()})
+			after.Paths = append(after.Paths, pathState{Path: p, Node: absent()})
 		}
-		before.Paths = append(before.Paths, pathState{Path: p, Node: stored(k.now[p])})
-		after.Paths = append(after.Paths, is)
 	}
 	t.Step.Inverse, t.Step.Expect = encode(before), encode(after)
 }
@@ -377,9 +396,30 @@ func (processes) Fit(w *World, t *Turn) error {
 		}
 		w.predict(s.path, s.to)
 	}
-	k.encode(t, made)
+	up, err := k.stampDir(w, t)
+	if err != nil {
+		return err
+	}
+	k.encode(t, append(made, up...))
 	k.predictUnits(w)
 	return nil
+}
+
+// stampDir notes the directory of timers' stamps, which systemd makes with the first
+// persistent timer: it is as much golem's as the timer.
+func (k *processWork) stampDir(w *World, t *Turn) ([]upward, error) {
+	dir, _ := split(stamp(k.r.Resource))
+	if !k.want.timed {
+		return nil, nil
+	}
+	n, err := w.look(dir)
+	if err != nil || n.Type != Absent {
+		return nil, err
+	}
+	n = Node{Type: Dir, Mode: defaultDirMode, Flags: Any}
+	t.setLedger(w, dir, &ledgerBody{Made: true, Node: n})
+	w.predict(dir, n)
+	return []upward{{Bytes(dir), n}}, nil
 }
 
 // predictUnits notes what the turn leaves of its units.
