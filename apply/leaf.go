@@ -107,8 +107,13 @@ func (e *engine) skip(leaf *plan.Leaf) {
 // stay remembers that what these turns would have taken away is still there.
 func (e *engine) stay(turns []*reconcilers.Turn) {
 	for _, t := range turns {
-		if e.records[reconcilers.RecordKey(t.Sort, t.Resource)] != nil {
-			e.stuck = append(e.stuck, t.Resource)
+		record := e.records[reconcilers.RecordKey(t.Sort, t.Resource)]
+		if record == nil {
+			continue
+		}
+		e.stuck = append(e.stuck, plan.NeedName(t.Sort, t.Resource))
+		for _, layer := range record.Layers {
+			e.stuck = append(e.stuck, reconcilers.Keeps(layer.Glyph)...)
 		}
 	}
 }

@@ -28,13 +28,13 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 		if len(spot.Via) > 0 {
 			a.via[g.Key] = spot.Via
 		}
-		m.plan.needed = append(m.plan.needed, needName(kind.Sort, spot.Resource))
+		m.plan.needed = append(m.plan.needed, NeedName(kind.Sort, spot.Resource))
 		m.plan.needed = append(m.plan.needed, reconcilers.Keeps(g)...)
 	}
 	for i := len(m.snap.Applied) - 1; i >= 0; i-- { // newest first
 		was := m.snap.Applied[i]
 		if was.Lineage != m.in.Lineage {
-			m.plan.needed = append(m.plan.needed, needName(was.Sort, was.Resource))
+			m.plan.needed = append(m.plan.needed, NeedName(was.Sort, was.Resource))
 			m.plan.needed = append(m.plan.needed, reconcilers.Keeps(was.Glyph)...)
 			continue
 		}
@@ -61,8 +61,8 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 	m.w.Needed = m.plan.Needed
 }
 
-// needName is how a resource stands in the list of what is needed.
-func needName(sort, resource string) string {
+// NeedName is how a resource stands in the list of what is needed.
+func NeedName(sort, resource string) string {
 	if sort == reconcilers.PathSort {
 		return resource
 	}

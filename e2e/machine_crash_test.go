@@ -1,0 +1,160 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A saboteur stands before programs in the machine's PATH. It counts golem's calls of
+// them, and at one of them kills golem or the program.
+type saboteur struct {
+	m *machine
+}
+
+// The ways in which the n-th call goes wrong.
+const (
+	killedAtStart = "start" // golem dies as the program starts; the program goes on without it
+	killedAtEnd   = "end"   // the program has ended, and golem dies before it knows
+	killedUnder   = "under" // the program dies under golem
+)
+
+func newSaboteur(m *machine, programs ...string) saboteur {
+	m.t.Helper()
+	for _, name := range programs {
+		real := strings.TrimSpace(m.must("sh", "-c", "command -v "+name))
+		// What only reads is left out of the count, but for a soak: a golem that dies then
+		// dies between two changes all the same.
+		reads := "*' show '*|*' is-enabled '*|*' -s '*"
+		if os.Getenv("GOLEM_SOAK") != "" {
+			reads = "nothing"
+		}
+		m.write("/usr/local/bin/"+name, `#!/bin/sh
+case " $* " in `+reads+`) exec `+real+` "$@" ;; esac
+n=$(($(cat /dev/shm/calls 2>/dev/null || echo 0) + 1))
+echo $n >/dev/shm/calls
+if [ "$n" = "$(cat /dev/shm/kill-at 2>/dev/null)" ]; then
+	echo "$0 $*" >/dev/shm/killed
+	case $(cat /dev/shm/kill-how) in
+	start) kill -9 $PPID; sleep 0.2 ;;
+	end) `+real+` "$@"; kill -9 $PPID; exit 0 ;;
+	under) kill -9 $$ ;;
+	esac
+fi
+exec `+real+` "$@"
+`)
+		m.must("chmod", "755", "/usr/local/bin/"+name)
+	}
+	return saboteur{m}
+}
+
+// timeless is a fingerprint without the times of files, which are new with every apply.
+func timeless(lines []string) []string {
+	out := make([]string, len(lines))
+	for i, line := range lines {
+		before, after, found := strings.Cut(line, " mtime ")
+		if _, rest, ok := strings.Cut(after, " "); found && ok {
+			line = before + " " + rest
+		}
+		out[i] = line
+	}
+	return out
+}
+
+// at arms the saboteur for one run of golem. It says which call it struck at, "" if the
+// run had fewer.
+func (s saboteur) at(n int, how string, run func()) string {
+	s.m.t.Helper()
+	s.m.sh(fmt.Sprintf("rm -f /dev/shm/killed; echo 0 >/dev/shm/calls; echo %d >/dev/shm/kill-at; echo %s >/dev/shm/kill-how", n, how))
+	run()
+	struck := s.m.sh("cat /dev/shm/killed 2>/dev/null || true; rm -f /dev/shm/kill-at")
+	return strings.TrimSpace(struck)
+}
+
+// calls counts what one run of golem calls.
+func (s saboteur) calls(run func()) int {
+	s.m.t.Helper()
+	s.at(0, killedAtEnd, run)
+	n, err := strconv.Atoi(strings.TrimSpace(s.m.sh("cat /dev/shm/calls")))
+	s.m.check(err)
+	return n
+}
+
+// walk kills golem and its programs at every call of an apply and of a destroy. After
+// each, recovery leaves the host as it was before or as it is after, the next apply
+// settles, and destroy gives the host back.
+func (s saboteur) walk(scroll string) {
+	m := s.m
+	m.t.Helper()
+	m.declare(scroll)
+	found := m.print()
+	m.apply()
+	applied := timeless(m.print())
+	m.destroy()
+	m.same("before the walk, after destroy", found)
+	ways := []string{killedAtStart, killedAtEnd, killedUnder}
+	for _, act := range []string{"apply", "destroy"} {
+		for first, struck := 0, true; struck && first < len(ways); first++ {
+			for n := 1; ; n++ {
+				if struck = s.strike(act, ways[(n+first)%len(ways)], n, found, applied); !struck {
+					break
+				}
+				if m.t.Failed() {
+					return
+				}
+			}
+			if os.Getenv("GOLEM_SOAK") == "" {
+				break // every call once, the ways in turn
+			}
+			struck = true
+		}
+	}
+}
+
+// strike is one step of the walk. It says whether there was an n-th call.
+func (s saboteur) strike(act, how string, n int, found, applied []string) bool {
+	m := s.m
+	m.t.Helper()
+	if act == "destroy" {
+		m.apply()
+	}
+	struck := s.at(n, how, func() { m.run("golem", act, "--auto-approve", site) })
+	if struck == "" {
+		if n == 1 {
+			m.t.Fatalf("%s called nothing", act)
+		}
+		m.destroyed()
+		return false
+	}
+	at := fmt.Sprintf("%s, %s at call %d (%s)", act, how, n, strings.Fields(struck))
+	if a := m.run("golem", "recover"); a.code != 0 {
+		m.t.Fatalf("%s: recover: exit %d\n%s%s", at, a.code, a.stdout, a.stderr)
+	}
+	if now := m.print(); !slices.Equal(now, found) && !slices.Equal(timeless(now), applied) {
+		m.t.Errorf("%s: the host is neither as before nor as after. To before:\n%sTo after:\n%s", at, difference(found, now), difference(applied, timeless(now)))
+	}
+	m.apply()
+	if diff := difference(applied, timeless(m.print())); diff != "" {
+		m.t.Errorf("%s, and after the next apply:\n%s", at, diff)
+	}
+	m.destroy()
+	m.same(at+", and after destroy", found)
+	return true
+}
+
+// destroyed takes back what is applied, if anything is.
+func (m *machine) destroyed() {
+	m.t.Helper()
+	if strings.Contains(m.golem(0, "state", "list", "--json").stdout, `"key"`) {
+		m.destroy()
+	}
+}
+
+func TestProcessSurvivesEveryKill(t *testing.T) {
+	t.Parallel()
+	m := boot(t)
+	newSaboteur(m, "systemctl").walk(processes("one", "daily"))
+}
