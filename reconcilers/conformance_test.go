@@ -32,6 +32,7 @@ var samples = map[string]func(t *rapid.T) scrolls.Attrs{
 	},
 	"service": sampleService,
 	"apt":     samplePackage,
+	"process": sampleProcess,
 }
 
 // A stage is what a sort of resource needs of the suite's host.
@@ -45,6 +46,10 @@ var stages = map[string]stage{
 	PathSort:    {draw: (*bench).drawFiles, print: (*bench).printFiles},
 	UnitSort:    {draw: (*bench).drawUnits, host: (*bench).bootUnits, print: func(b *bench) string { return b.systemd.Print() }},
 	PackageSort: {draw: func(*bench) {}, host: (*bench).bootApt, print: (*bench).printApt},
+	processSort: {
+		draw: (*bench).drawUnits, host: (*bench).bootUnits,
+		print: func(b *bench) string { return b.printFiles() + b.systemd.Print() },
+	},
 }
 
 func withMode0(t *rapid.T, a scrolls.Attrs) scrolls.Attrs {
@@ -260,6 +265,24 @@ func (b *bench) same(what, want string) {
 	}
 }
 
+// sweep takes by-products away, of whatever sort.
+func (b *bench) sweep() {
+	own := b.rec
+	defer func() { b.rec = own }()
+	for _, b.rec = range Reconcilers {
+		swept, err := b.rec.Sweep(context.Background(), b.w)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		for _, s := range swept {
+			if err := b.fit(s); err != nil {
+				b.t.Fatal(err)
+			}
+			b.enact(s)
+		}
+	}
+}
+
 // TestConformance holds every kind to the laws of the port.
 func TestConformance(t *testing.T) {
 	laws := []struct {
@@ -309,16 +332,7 @@ func TestConformance(t *testing.T) {
 			b.enact(turn)
 			b.enact(b.turn(turn.Step.After, true))
 			b.w.forget()
-			swept, err := b.rec.Sweep(context.Background(), b.w)
-			if err != nil {
-				b.t.Fatal(err)
-			}
-			for _, s := range swept {
-				if err := b.fit(s); err != nil {
-					b.t.Fatal(err)
-				}
-				b.enact(s)
-			}
+			b.sweep()
 			b.same("undeclaring did not give the host back", was)
 		}},
 	}

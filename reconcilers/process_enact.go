@@ -28,13 +28,11 @@ func (processes) Enact(ctx context.Context, w *World, store Store, turns []*Turn
 
 func (k *processWork) enact(ctx context.Context, w *World, store Store, t *Turn) error {
 	defer w.forget()
-	for _, unit := range k.stop {
-		if err := w.stop(ctx, unit); err != nil {
-			return err
-		}
+	if err := w.stopOwn(ctx, k.active, k.stop...); err != nil {
+		return err
 	}
 	if len(k.want.paths) == 0 {
-		if err := w.resetFailed(ctx, k.active); err != nil {
+		if err := w.unfailOwn(ctx, k.active); err != nil {
 			return err
 		}
 	}
@@ -50,37 +48,48 @@ func (k *processWork) enact(ctx context.Context, w *World, store Store, t *Turn)
 	}
 	switch {
 	case k.restart != "":
-		return w.run(ctx, "restart", k.restart)
+		return w.runOwn(ctx, true, k.restart)
 	case k.start != "":
-		return w.run(ctx, "start", k.start)
+		return w.runOwn(ctx, false, k.start)
 	}
 	return nil
 }
 
-// stop stops a unit of golem's own.
-func (w *World) stop(ctx context.Context, unit string) error {
-	if err := w.systemctl(ctx, "stop", unit); err != nil {
-		return fmt.Errorf("stop %s: %w", unit, err)
+// stopOwn stops units of golem's own, in order. A failure of their stopping is
+// forgotten: they were to end.
+func (w *World) stopOwn(ctx context.Context, before map[string]string, ids ...string) error {
+	for _, id := range ids {
+		if err := w.stopUnits(ctx, id); err != nil {
+			return err
+		}
+		if err := w.unfail(ctx, unitState{Active: before[id]}, id); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// run starts a unit of golem's own, or starts it anew.
-func (w *World) run(ctx context.Context, verb, unit string) error {
-	if err := w.systemctl(ctx, verb, unit); err != nil {
-		return fmt.Errorf("%s %s: %w", verb, unit, err)
+// runOwn starts a unit of golem's own, or starts it anew, and sees it stay up.
+func (w *World) runOwn(ctx context.Context, anew bool, id string) error {
+	if !anew {
+		if err := w.startUnit(ctx, id); err != nil {
+			return err
+		}
+	} else if err := w.systemctl(ctx, "restart", "--", id); err != nil {
+		return w.broken(ctx, "restart", id, err)
 	}
-	return nil
+	_, err := w.watch(ctx, []watched{{id: id}})
+	return err
 }
 
-// resetFailed lets systemd forget that units failed, which are about to go.
-func (w *World) resetFailed(ctx context.Context, active map[string]string) error {
-	for _, unit := range slices.Sorted(maps.Keys(active)) {
-		if active[unit] != "failed" {
+// unfailOwn lets systemd forget that units failed, which are about to go.
+func (w *World) unfailOwn(ctx context.Context, active map[string]string) error {
+	for _, id := range slices.Sorted(maps.Keys(active)) {
+		if active[id] != "failed" {
 			continue
 		}
-		if err := w.systemctl(ctx, "reset-failed", unit); err != nil {
-			return fmt.Errorf("reset %s: %w", unit, err)
+		if err := w.resetFailed(ctx, id); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -122,11 +131,11 @@ func (processes) Undo(ctx context.Context, w *World, store Store, s *state.Step)
 		up := isRunning(u.Active)
 		switch {
 		case !isRunning(before.Active[unit]):
-			err = w.resetFailed(ctx, map[string]string{unit: u.Active})
+			err = w.unfailOwn(ctx, map[string]string{unit: u.Active})
 		case !up:
-			err = w.run(ctx, "start", unit)
+			err = w.runOwn(ctx, false, unit)
 		case moved:
-			err = w.run(ctx, "restart", unit)
+			err = w.runOwn(ctx, true, unit)
 		}
 		if err != nil {
 			return err
@@ -146,7 +155,7 @@ func stopNewcomers(ctx context.Context, w *World, before processState) error {
 			return err
 		}
 		if !isRunning(before.Active[unit]) && isRunning(u.Active) {
-			if err := w.stop(ctx, unit); err != nil {
+			if err := w.stopOwn(ctx, before.Active, unit); err != nil {
 				return err
 			}
 		}

@@ -73,9 +73,9 @@ func (k *processWork) judgeRemove(t *Turn) {
 			break
 		}
 	}
-	c.Reason = list(goes) + " removed: golem made it"
+	c.Reason = sentence(goes) + " removed: golem made it"
 	if len(k.stop) > 0 {
-		c.Reason = "stopped; " + list(goes[1:]) + " removed: golem made it"
+		c.Reason = "stopped; " + sentence(goes[1:]) + " removed: golem made it"
 	}
 	if len(t.Keeps) > 0 {
 		c.Reason += "; what was changed by hand is kept"
@@ -88,8 +88,8 @@ func (k *processWork) judgeRemove(t *Turn) {
 	}
 }
 
-// list joins words as people do.
-func list(words []string) string {
+// sentence joins words as people do.
+func sentence(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}

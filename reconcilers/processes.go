@@ -427,8 +427,13 @@ func (k *processWork) predictUnits(w *World) {
 	d := w.unitDesk()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	for _, unit := range []string{serviceOf(k.r.Resource), timerOf(k.r.Resource)} {
+		if len(k.r.Set) > 0 && k.r.Record == nil {
+			d.comes[unit] = string(k.r.Set[0].Key)
+		}
+	}
 	for _, unit := range k.stop {
-		d.will[unit] = unitWill{gone: len(k.want.paths) == 0}
+		d.will[unit] = unitWill{}
 	}
 	for _, unit := range []string{k.start, k.restart} {
 		if unit != "" {
