@@ -82,7 +82,7 @@ func (e *engine) meet(t *reconcilers.Turn) {
 // fire runs the due triggers of a leaf, or, late, all that are left.
 func (e *engine) fire(ctx context.Context, leaf string, late bool) error {
 	if e.begun || len(e.due) > 0 {
-		if err := reconcilers.Flush(ctx, e.w); err != nil {
+		if err := e.flush(ctx, leaf); err != nil {
 			return err
 		}
 	}
@@ -103,6 +103,15 @@ func (e *engine) fire(ctx context.Context, leaf string, late bool) error {
 		delete(e.due, t.Name())
 	}
 	return nil
+}
+
+// flush does what the changes so far call for, as often as the leaf's policy lets it.
+func (e *engine) flush(ctx context.Context, leaf string) error {
+	_, err := e.patience.try(ctx, func() error { return reconcilers.Flush(ctx, e.w) }, func(n int, err error, wait time.Duration) error {
+		e.tellRetry(&plan.Leaf{Path: leaf}, "", n, err, wait)
+		return nil
+	})
+	return err
 }
 
 // pull fires one trigger and notes that it ran.
@@ -135,8 +144,8 @@ func (e *engine) fireLate(ctx context.Context) {
 		return
 	}
 	e.patience = e.newPatience(&plan.Leaf{})
-	if err := reconcilers.Flush(ctx, e.w); err != nil {
-		e.late("", err)
+	if err := e.flush(ctx, plan.WaveLeaf); err != nil {
+		e.late(plan.WaveLeaf, err)
 	}
 	fire, met := e.plan.Firing(e.isDue, "", true)
 	for _, t := range met {
@@ -160,7 +169,7 @@ func (e *engine) late(leaf string, err error) {
 // refire lets what runs read what a rollback put back: the leaf's triggers that its
 // steps had pulled. What cannot be fired stays due.
 func (e *engine) refire(ctx context.Context, leaf *plan.Leaf, steps []*state.Step) error {
-	err := reconcilers.Flush(ctx, e.w)
+	err := e.flush(ctx, leaf.Path)
 	pulled := map[string]bool{}
 	for _, t := range e.plan.Triggers {
 		for _, s := range steps {

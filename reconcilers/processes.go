@@ -186,8 +186,16 @@ func (k *processWork) refuse(ctx context.Context, w *World) error {
 			return taken(quote(p))
 		}
 	}
-	if names, err := w.names(path.Join(bundleDir, k.r.Resource)); err != nil || len(names) > 0 {
-		return errors.Join(err, taken(path.Join(bundleDir, k.r.Resource)))
+	dir := path.Join(bundleDir, k.r.Resource)
+	names, err := w.names(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		// What an earlier run made on the way, and could not take away yet, is golem's.
+		if body, ok := w.ledger(path.Join(dir, name)); !ok || !body.Made {
+			return taken(dir)
+		}
 	}
 	return nil
 }
