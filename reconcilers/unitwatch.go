@@ -143,6 +143,9 @@ func (w *World) broken(ctx context.Context, verb, id string, cause error) error 
 	if errors.As(cause, &failed) && failed.Said != "" {
 		first, _, _ := strings.Cut(failed.Said, "\n")
 		e.Err = errors.New(strings.TrimSuffix(first, "."))
+		if strings.HasPrefix(first, "Job for ") {
+			e.Err = errors.New("it failed") // what follows says how
+		}
 	}
 	w.forgetUnits()
 	if u, err := w.unit(ctx, id); err == nil {
