@@ -174,7 +174,7 @@ func (m *machine) powerOn() {
 // awaitRunning waits for the machine's process 1, and until that says that all runs.
 func (m *machine) awaitRunning() {
 	m.t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	var last answer
 	for ; time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		select {
@@ -193,7 +193,7 @@ func (m *machine) awaitRunning() {
 			m.t.Fatalf("the machine runs, but not all of it:\n%s", m.run("systemctl", "--failed", "--no-pager").stdout)
 		}
 	}
-	m.t.Fatalf("the machine does not run after a minute: %s%s\n%s", last.stdout, last.stderr, m.console())
+	m.t.Fatalf("the machine does not run after two minutes: %s%s\n%s", last.stdout, last.stderr, m.console())
 }
 
 // isInside ends the test unless commands run where files are read and written, before one

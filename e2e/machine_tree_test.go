@@ -47,26 +47,49 @@ var machineTree = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Held as long as this process lives, so that no other takes the tree for unused.
-	// Making it needs the lock alone: two processes at once make one tree.
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		return "", fmt.Errorf("lock %s: %w", lock.Name(), err)
-	}
-	heldTreeLock = lock
-	now := time.Now()
-	if err := os.Chtimes(lock.Name(), now, now); err != nil {
+	tree, err := lockedTree(lock, filepath.Join(cache, key))
+	if err != nil {
+		lock.Close()
 		return "", err
 	}
-	tree := filepath.Join(cache, key)
-	if _, err := os.Stat(tree); errors.Is(err, os.ErrNotExist) {
-		err = makeTree(tree)
-		if err != nil {
+	heldTreeLock = lock
+	forgetOldTrees(cache, key)
+	return tree, nil
+})
+
+// lockedTree makes the tree if it is not there. The lock is shared by all who use it, as
+// long as they live, so that none takes it for unused; who makes it has the lock alone, so
+// that two processes at once make one.
+func lockedTree(lock *os.File, tree string) (string, error) {
+	take := func(how int) error {
+		if err := unix.Flock(int(lock.Fd()), how); err != nil {
+			return fmt.Errorf("lock %s: %w", lock.Name(), err)
+		}
+		return nil
+	}
+	missing := func() bool {
+		_, err := os.Stat(tree)
+		return errors.Is(err, os.ErrNotExist)
+	}
+	if err := take(unix.LOCK_SH); err != nil {
+		return "", err
+	}
+	if missing() {
+		if err := take(unix.LOCK_EX); err != nil {
+			return "", err
+		}
+		if missing() { // still, now that whoever else wanted it had a turn
+			if err := makeTree(tree); err != nil {
+				return "", err
+			}
+		}
+		if err := take(unix.LOCK_SH); err != nil {
 			return "", err
 		}
 	}
-	forgetOldTrees(cache, key)
-	return tree, unix.Flock(int(lock.Fd()), unix.LOCK_SH)
-})
+	now := time.Now()
+	return tree, os.Chtimes(lock.Name(), now, now) // when it was last used
+}
 
 var heldTreeLock *os.File // a lock goes with its last open file
 
@@ -219,20 +242,21 @@ func forgetOldTrees(cache, key string) {
 		if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			_ = os.RemoveAll(old)
 			_ = os.RemoveAll(old + ".building")
-			_ = os.Remove(name)
-		}
+		} // its lock stays: somebody may be waiting for it
 		lock.Close()
 	}
 }
 
-// quiet runs a command, and tells what it said if it fails.
+// quiet runs a command; if it fails, the error's first line has the last of what it said,
+// and the next ones more.
 func quiet(cmd *exec.Cmd) error {
-	if out, err := cmd.CombinedOutput(); err != nil {
-		lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
-		last := bytes.Join(lines[max(0, len(lines)-5):], []byte("\n"))
-		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, last)
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
 	}
-	return nil
+	lines := strings.Split(string(bytes.TrimSpace(out)), "\n")
+	return fmt.Errorf("%s: %w: %s\n%s:\n%s", filepath.Base(cmd.Args[0]), err, lines[len(lines)-1],
+		strings.Join(cmd.Args, " "), strings.Join(lines[max(0, len(lines)-6):], "\n"))
 }
 
 // needMachines skips where no machine can boot, and fails where that counts.
