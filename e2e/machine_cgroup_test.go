@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -55,12 +54,13 @@ func isCgroup2(dir string) bool {
 	return unix.Statfs(dir, &st) == nil && st.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
-// forgetKilled removes from a directory what machines left there whose tests were killed.
+// forgetKilled removes from a directory what runs of the tests left there that were killed.
 func forgetKilled(dir string, remove func(string)) {
 	found, _ := filepath.Glob(filepath.Join(dir, "golem-e2e-*-*"))
 	for _, name := range found {
 		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(name), "golem-e2e-"), "-")
-		if n, err := strconv.Atoi(pid); err == nil && errors.Is(unix.Kill(n, 0), unix.ESRCH) {
+		// One that nobody waited for yet has a pid, but no program any more.
+		if _, err := os.Readlink("/proc/" + pid + "/exe"); errors.Is(err, os.ErrNotExist) {
 			remove(name)
 		}
 	}

@@ -59,7 +59,6 @@ func (m *machine) mount() {
 	m.check(err)
 	golem, err := golemLayer()
 	m.check(err)
-	forgetKilled(os.TempDir(), func(dir string) { _ = removeLayer(dir) })
 	m.dir, err = os.MkdirTemp("", m.name+"-")
 	m.check(err)
 	m.t.Cleanup(func() {

@@ -56,7 +56,8 @@ func namespaced() (code int, done bool) {
 
 func run(m *testing.M) int {
 	var err error
-	if tools, err = os.MkdirTemp("", "golem-e2e-"); err == nil {
+	forgetKilled(os.TempDir(), func(dir string) { _ = removeLayer(dir) })
+	if tools, err = os.MkdirTemp("", fmt.Sprintf("golem-e2e-%d-tools-", os.Getpid())); err == nil {
 		err = os.Chmod(tools, 0o755)
 	}
 	if err != nil {
