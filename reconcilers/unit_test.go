@@ -2,16 +2,19 @@ package reconcilers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"golem/reconcilers/fake"
 	"golem/scrolls"
+	"golem/state"
 )
 
 // systemdHost lets a fake systemd answer for a host.
@@ -104,4 +107,92 @@ func sampleService(t *rapid.T) scrolls.Attrs {
 		a["restart_on"] = []any{"file:/etc/web/**"}
 	}
 	return a
+}
+
+// sampleAny draws a wish that golem's stopping of units may be part of.
+func sampleAny(t *rapid.T) scrolls.Attrs {
+	if rapid.Bool().Draw(t, "stop it") {
+		a := scrolls.Attrs{"unit": "web", "state": "stopped"}
+		if rapid.Bool().Draw(t, "and mask") {
+			a["masked"], a["enabled"] = true, false
+		}
+		return a
+	}
+	return sampleService(t)
+}
+
+// glyphOf makes a glyph of attributes that must be right.
+func glyphOf(t *rapid.T, attrs scrolls.Attrs) *scrolls.Glyph {
+	if problems := serviceKind.Check(attrs); len(problems) > 0 {
+		t.Fatalf("%v: %v", attrs, problems)
+	}
+	return &scrolls.Glyph{Kind: "service", Version: 1, Attrs: attrs, Key: scrolls.MakeKey("service", serviceKind.Identity(attrs)...)}
+}
+
+// intentOf is a step as the journal has it when the host is not touched yet.
+func intentOf(t *rapid.T, s *state.Step) *state.Step {
+	data, err := json.Marshal(s)
+	own := &state.Step{}
+	if err == nil {
+		err = json.Unmarshal(data, own)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return own
+}
+
+var errKilled = errors.New("killed")
+
+// killAt lets the host fail at its n-th change, and at every one after it.
+func (b *bench) killAt(n int) {
+	calls := 0
+	b.w.Host.Fault = func(string, string) error {
+		if calls++; calls >= n {
+			return errKilled
+		}
+		return nil
+	}
+}
+
+// Whatever a unit was, whatever is wished, and wherever golem dies on the way there and
+// on the way back: in the end the unit is what it was before the step.
+func TestAUnitsStepIsTakenBackFromAnyPoint(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := newBench(t, serviceKind)
+		defer b.close()
+		b.g = glyphOf(t, sampleAny(t))
+		turn := b.turn(nil, false)
+		if rapid.Bool().Draw(t, "second step") {
+			b.enact(turn)
+			drop := rapid.Bool().Draw(t, "drop")
+			if !drop {
+				b.g = glyphOf(t, sampleAny(t))
+			}
+			if turn = b.turn(turn.Step.After, drop); turn.Step == nil {
+				return
+			}
+		}
+		was := b.print()
+		intent := intentOf(t, turn.Step)
+		b.killAt(rapid.IntRange(1, 12).Draw(t, "killed at"))
+		_, err := b.rec.Enact(context.Background(), b.w, b.store, []*Turn{turn})
+		if err != nil && !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		b.w.forget()
+		b.killAt(rapid.IntRange(1, 12).Draw(t, "killed on the way back at"))
+		if err := b.rec.Undo(context.Background(), b.w, b.store, intent); err != nil && !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		b.w.Host.Fault = nil
+		b.w.forget()
+		if err := b.rec.Undo(context.Background(), b.w, b.store, intent); err != nil {
+			t.Fatal(err)
+		}
+		b.same("taken back", was)
+		if b.w.Host.unitFiles {
+			t.Fatal("systemd was not told to read its files again")
+		}
+	})
 }

@@ -83,7 +83,7 @@ func (k *unitWork) tellUnits() {
 			}
 		}
 	}
-	if k.g == nil && !k.acting("stop") {
+	if k.g == nil && !k.acting("stop") && len(k.t.Changes) > 0 {
 		c := k.t.Changes[0]
 		tell(map[string]string{"forget": "forget", "restore": "restore"}[c.Effect], k.u.ID, c.Reason)
 	} else if k.g != nil && !k.acting("stop") && (k.acting("take") || k.acting("put")) {

@@ -342,5 +342,8 @@ func (units) Undo(ctx context.Context, w *World, _ Store, s *state.Step) error {
 			return err
 		}
 	}
+	if err := w.putLinks(s.Resource, before.State); err != nil {
+		return err
+	}
 	return w.rereadUnits(ctx)
 }

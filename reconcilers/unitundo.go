@@ -29,25 +29,52 @@ func (w *World) undoStart(ctx context.Context, id string, before unitState, expe
 	return w.unfail(ctx, before, id)
 }
 
-// undoLinks gives the unit the links that it had.
+// undoLinks takes the links that a step made.
 func (w *World) undoLinks(id string, before unitState) error {
 	now, err := w.linksOf(id, unitDoings{Made: before.Links})
 	if err != nil {
 		return err
 	}
 	defer w.forgetUnits()
-	came, gone := differ(now.Links, before.Links), differ(before.Links, now.Links)
+	came := differ(now.Links, before.Links)
 	for _, l := range came {
 		if _, err := w.Host.takeLink(l); err != nil {
 			return err
 		}
 	}
-	if err := w.Host.dropDirs(without(now.Dirs, before.Dirs), came); err != nil {
+	// An empty directory of wants wants nothing: whoever made it since, it may go.
+	for _, dir := range without(now.Dirs, before.Dirs) {
+		if err := w.Host.dropDir(dir.Path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putLinks puts the links back that a step took: last of all, since a mask among them
+// bars a start.
+func (w *World) putLinks(id string, before unitState) error {
+	now, err := w.linksOf(id, unitDoings{Made: before.Links})
+	if err != nil {
 		return err
 	}
-	for _, l := range gone {
+	defer w.forgetUnits()
+	for _, l := range differ(before.Links, now.Links) {
 		if err := w.Host.putLink(l, before.Dirs); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// liftMasks takes a unit's masks for the moment of a start.
+func (w *World) liftMasks(id string, before unitState) error {
+	defer w.forgetUnits()
+	for _, l := range before.Links {
+		if _, name := split(l.Path); l.masks() && name == id {
+			if _, err := w.Host.takeLink(l); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -76,6 +103,11 @@ func (w *World) undoStop(ctx context.Context, id string, before unitState) error
 	}
 	if len(down) == 0 {
 		return nil
+	}
+	if slices.Contains(down, id) {
+		if err := w.liftMasks(id, before); err != nil {
+			return err
+		}
 	}
 	if err := w.rereadUnits(ctx, u); err != nil {
 		return err
