@@ -248,11 +248,11 @@ func (e *engine) refresh(ctx context.Context, rec reconcilers.Reconciler, leaf *
 	if len(turns) == 0 {
 		return nil, nil
 	}
-	return turns, e.join(ctx, rec, turns, planned)
+	return turns, e.join(ctx, leaf, rec, turns, planned)
 }
 
 // join works out again what the batch does together. It must be what was approved.
-func (e *engine) join(ctx context.Context, rec reconcilers.Reconciler, turns, planned []*reconcilers.Turn) error {
+func (e *engine) join(ctx context.Context, leaf *plan.Leaf, rec reconcilers.Reconciler, turns, planned []*reconcilers.Turn) error {
 	err := rec.Join(ctx, e.w, turns)
 	if err == nil && len(turns) == len(planned) {
 		if is, ok := turns[0].Joint.(reconcilers.Sight); ok && planned[0].Joint != nil && !is.Same(planned[0].Joint) {
@@ -260,6 +260,9 @@ func (e *engine) join(ctx context.Context, rec reconcilers.Reconciler, turns, pl
 		}
 	}
 	if err == nil {
+		for _, t := range turns { // one that is about no glyph was worked out for no leaf
+			t.Step.Lineage, t.Step.Leaf = e.o.Lineage, leaf.Path
+		}
 		return nil
 	}
 	at := 0

@@ -8,10 +8,13 @@ package e2e
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -65,7 +68,23 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(tools)
+	if err := besideEachOther(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return m.Run()
+}
+
+// besideEachOther lets more tests run at once than there are processors, unless the
+// command line says otherwise: those on booted hosts mostly wait.
+func besideEachOther() error {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if given {
+		return nil
+	}
+	return flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0)))
 }
 
 // built is golem's binary, built once for all tests that want it.

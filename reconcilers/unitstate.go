@@ -209,8 +209,29 @@ func (w *World) comesWith(id string) string {
 	}
 	d := w.unitDesk()
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.comes[id]
+	by := d.comes[id]
+	d.mu.Unlock()
+	if by != "" {
+		return by
+	}
+	return w.packagesBringing(id)
+}
+
+// packagesBringing names the declared packages that this run installs and that may bring
+// a unit. What is in a package is not known before it is fetched, so that the one whose
+// name is the unit's is taken first, and the unit's own turn finds out.
+func (w *World) packagesBringing(id string) string {
+	var keys []string
+	for _, name := range pendingPackages(w) {
+		if !w.Needed(RecordKey(PackageSort, name)) {
+			continue // pulled in
+		}
+		if bare, _, _ := strings.Cut(name, ":"); strings.HasPrefix(bare, strings.TrimSuffix(id, ".service")) {
+			return "apt:" + name
+		}
+		keys = append(keys, "apt:"+name)
+	}
+	return strings.Join(keys, " or ")
 }
 
 // goesWith says which path of this run takes a unit's file away; "" for none.
