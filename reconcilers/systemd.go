@@ -42,8 +42,8 @@ type unit struct {
 	// RequiredBy are the units that stop when it stops, and Conflicts those that stop
 	// when it starts.
 	RequiredBy, Conflicts []string
-	// Pulls are the units that are started with it.
-	Pulls []string
+	// Pulls are the units that are started with it, and PulledBy those it is started with.
+	Pulls, PulledBy []string
 }
 
 // known says whether there is such a unit, masked ones included.
@@ -64,7 +64,7 @@ func (u *unit) kind() string { return unitSuffix(u.ID) }
 var unitProperties = []string{
 	"Id", "Names", "LoadState", "ActiveState", "SubState", "Type", "UnitFileState", "UnitFilePreset",
 	"FragmentPath", "SourcePath", "DropInPaths", "CanReload", "CanStart", "CanStop", "NeedDaemonReload",
-	"TriggeredBy", "Triggers", "RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf", "Conflicts", "ConflictedBy",
+	"TriggeredBy", "Triggers", "RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf", "WantedBy", "UpheldBy", "Conflicts", "ConflictedBy",
 	"Requires", "Wants", "BindsTo", "Upholds",
 	"RemainAfterExit", "Result", "ExecMainCode", "ExecMainStatus", "NRestarts", "MainPID", "Transient",
 	"RefuseManualStart", "RefuseManualStop", "ActiveEnterTimestampMonotonic",
@@ -99,7 +99,7 @@ func readUnit(name, block string) *unit {
 		RemainAfterExit: yes("RemainAfterExit"), Transient: yes("Transient"),
 		TriggeredBy: lists("TriggeredBy"), Triggers: lists("Triggers"),
 		RequiredBy: lists("RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf"), Conflicts: lists("Conflicts", "ConflictedBy"),
-		Pulls: lists("Requires", "Wants", "BindsTo", "Upholds"),
+		Pulls: lists("Requires", "Wants", "BindsTo", "Upholds"), PulledBy: lists("RequiredBy", "WantedBy", "BoundBy", "UpheldBy"),
 	}
 }
 

@@ -41,7 +41,7 @@ func newSystemd(root string) (*fake.Systemd, error) {
 }
 
 const (
-	webUnit = "[Unit]\nDescription=web\n[Service]\nExecStart=/fake/run\nExecReload=/fake/reload\n[Install]\nWantedBy=multi-user.target\nAlias=www.service\nAlso=web-extra.timer\n"
+	webUnit = "[Unit]\nWants=helper.service none.service\n[Service]\nExecStart=/fake/run\nExecReload=/fake/reload\n[Install]\nWantedBy=multi-user.target\nAlias=www.service\nAlso=web-extra.timer\n"
 	webSock = "[Socket]\nListenStream=80\n[Install]\nWantedBy=sockets.target\n"
 	webTime = "[Timer]\nOnCalendar=daily\nUnit=extra.service\n[Install]\nWantedBy=timers.target\n"
 )
@@ -60,7 +60,8 @@ func (b *bench) drawUnits() {
 	const lib = "/usr/lib/systemd/system/"
 	for name, text := range map[string]string{
 		"web.service": webUnit, "web.socket": webSock, "web-extra.timer": webTime,
-		"extra.service": "[Service]\nExecStart=/fake/run\n", "beside.service": strings.NewReplacer("web", "other", "www", "vvv").Replace(webUnit),
+		"extra.service": "[Service]\nExecStart=/fake/run\n", "helper.service": "[Unit]\nRequires=deep.service\n[Service]\nExecStart=/fake/run\n",
+		"deep.service": "[Service]\nExecStart=/fake/run\n", "beside.service": strings.NewReplacer("web", "other", "www", "vvv").Replace(webUnit),
 		"needs.service": "[Unit]\nRequires=web.service\n[Service]\nExecStart=/fake/run\n",
 	} {
 		must(sd.Write(lib+name, text))
@@ -75,7 +76,9 @@ func (b *bench) drawUnits() {
 	}
 	run("beside", "enable", "beside.service")
 	run("socket", "start", "web.socket")
+	run("helper", "start", "helper.service")
 	run("running", "start", "web.service")
+	run("helper off", "stop", "helper.service")
 	run("needed", "start", "needs.service")
 	run("enabled", "enable", "web.service")
 	run("timer off", "disable", "web-extra.timer")

@@ -46,6 +46,8 @@ func (k *unitWork) leftText() string {
 		return "there is no such unit any more"
 	case was == unitWish{}:
 		return "golem only reloads it; left as it is"
+	case k.neededBy() != "":
+		return k.neededBy() + " needs it; left running for that"
 	case k.done.left() && !k.u.running():
 		return "golem stopped it; nothing is started on the way out"
 	case was.state == "" && changed:
@@ -80,6 +82,12 @@ func (k *unitWork) tellUnits() {
 			}
 			for _, id := range k.again {
 				tell("start", id, "golem stopped it with "+k.u.ID)
+			}
+			for _, id := range k.rivals() {
+				tell("stop", id, fmt.Sprintf("it cannot run beside %s", k.u.ID))
+			}
+			for _, id := range k.pulls() {
+				tell("start", id, fmt.Sprintf("%s pulls it in", k.u.ID))
 			}
 		}
 	}
@@ -155,14 +163,19 @@ func (units) Fit(w *World, t *Turn) error {
 	switch {
 	case k.acting("start"):
 		d.will[k.r.Resource] = unitWill{running: true}
+		for _, id := range k.rivals() {
+			d.will[id] = unitWill{}
+		}
+		for _, id := range slices.Concat(k.again, k.pulls()) {
+			d.will[id] = unitWill{running: true}
+		}
 	case k.acting("stop"):
-		d.will[k.r.Resource] = unitWill{}
-		for _, id := range slices.Concat(k.u.triggers(k.now), k.u.dependents(k.now)) {
+		for _, id := range append(k.stopsWith(), k.r.Resource) {
 			d.will[id] = unitWill{}
 		}
 	}
 	d.mu.Unlock()
-	if t.Step == nil {
+	if t.Step == nil || t.ByProduct() {
 		return nil
 	}
 	if !k.u.known() {
@@ -197,18 +210,26 @@ func (k *unitWork) fitLedger() {
 	case k.g != nil && k.entry != nil:
 		k.t.setUnitEntry(k.w, id, nil) // its record knows it from here on
 	case k.g == nil && k.was != nil && k.found != nil && k.done.left() && !k.u.running():
-		k.t.setUnitEntry(k.w, id, &unitEntry{Found: *k.found, Done: k.done})
+		k.t.setUnitEntry(k.w, id, &unitEntry{Found: *k.found, Done: k.done, By: keyOfTurn(k)})
+	case k.g == nil && k.neededBy() != "":
+		k.t.setUnitEntry(k.w, id, &unitEntry{Found: *k.found, Done: unitDoings{Started: true}, By: keyOfTurn(k)})
 	}
 	if k.acting("stop") && k.wish.state == "stopped" {
-		for _, other := range slices.Concat(k.u.triggers(k.now), k.u.dependents(k.now)) {
-			if k.w.Needed(RecordKey(UnitSort, other)) {
-				continue // a glyph is about it, and has its found state
-			}
-			was := unitState{Active: k.now.Beside[other]}
-			k.t.setUnitEntry(k.w, other, &unitEntry{Found: was, Done: unitDoings{Stopped: true}})
-		}
+		k.enter(k.stopsWith(), "active", unitDoings{Stopped: true})
+	}
+	if k.acting("start") {
+		k.enter(k.rivals(), "active", unitDoings{Stopped: true})
 	}
 	for _, other := range k.again {
 		k.t.setUnitEntry(k.w, other, nil)
+	}
+}
+
+// enter writes units into the ledger that are stopped or started because of this one.
+func (k *unitWork) enter(ids []string, found string, done unitDoings) {
+	for _, id := range ids {
+		if k.w.Record(UnitSort, id) == nil { // else a glyph is about it, and has its found state
+			k.t.setUnitEntry(k.w, id, &unitEntry{Found: unitState{Active: found}, Done: done, By: keyOfTurn(k)})
+		}
 	}
 }

@@ -41,7 +41,32 @@ func (units) Enact(ctx context.Context, w *World, _ Store, turns []*Turn) (int, 
 	if err := w.rereadUnits(ctx); err != nil {
 		return len(turns) - 1, err
 	}
+	for i, t := range turns {
+		if k, ok := t.work.(*unitWork); ok && k.acting("start") {
+			if err := k.pulled(ctx, turns); err != nil {
+				return i, err
+			}
+		}
+	}
 	return -1, nil
+}
+
+// pulled notes which units were started with the unit. What a turn beside it is about
+// has its found state there.
+func (k *unitWork) pulled(ctx context.Context, turns []*Turn) error {
+	found, err := k.w.units(ctx, k.pulls()...)
+	if err != nil {
+		return err
+	}
+	var up []string
+	for _, id := range k.pulls() {
+		own := slices.ContainsFunc(turns, func(t *Turn) bool { return t.Resource == id })
+		if found[id].running() && !own {
+			up = append(up, id)
+		}
+	}
+	k.enter(up, "inactive", unitDoings{Started: true})
+	return nil
 }
 
 // enact does one unit's acts. It says whether the unit was started.
@@ -291,7 +316,7 @@ func (k *unitWork) start(ctx context.Context) error {
 	if err := k.w.rereadUnits(ctx, k.u); err != nil {
 		return err
 	}
-	for _, id := range append(slices.Clone(k.again), k.u.ID) {
+	for _, id := range inStartOrder(append(slices.Clone(k.again), k.u.ID), k.u.ID) {
 		if err := k.w.startUnit(ctx, id); err != nil {
 			return err
 		}

@@ -160,7 +160,7 @@ func (k *unitWork) record() *state.Record {
 	if k.r.Record != nil {
 		rec.Found = k.r.Record.Found
 	}
-	changed := k.t.Acts || k.was != nil && k.was.Changed || done.left()
+	changed := k.t.Acts || k.was != nil && k.was.Changed || done.left() || done.Started
 	rec.Layers = []state.Layer{{Key: k.g.Key, Lineage: k.r.Lineage, Glyph: k.g, Changed: changed, Inverse: encode(done)}}
 	rec.After = encode(k.now)
 	return rec
@@ -174,21 +174,51 @@ func (k *unitWork) recordDoings() unitDoings {
 			done.stopped(k.wish.state == "stopped")
 		}
 		if k.wish.state == "stopped" {
-			done.Triggers = append(slices.Clone(done.Triggers), k.u.triggers(k.now)...)
-			slices.Sort(done.Triggers)
-			done.Triggers = slices.Compact(done.Triggers)
+			done.With = slices.Concat(done.With, k.stopsWith())
+			slices.Sort(done.With)
+			done.With = slices.Compact(done.With)
 		}
 	}
 	done.Fresh = k.acting("start")
 	if done.Fresh {
 		done.started(k.u.running())
+		done.With = slices.DeleteFunc(slices.Clone(done.With), func(id string) bool {
+			return slices.Contains(k.again, id) || k.w.Ledger[RecordKey(UnitSort, id)] == nil
+		})
 	}
 	return done
 }
 
+// pulls lists the units that the turn's start may start with it, and rivals those that
+// it stops.
+func (k *unitWork) pulls() []string {
+	if !k.acting("start") || k.u.running() {
+		return nil
+	}
+	return k.now.Pulls
+}
+
+func (k *unitWork) rivals() []string {
+	if !k.acting("start") || k.u.running() {
+		return nil
+	}
+	return k.now.Rivals
+}
+
+// stopsWith lists the units that stop in this turn beside its own.
+func (k *unitWork) stopsWith() []string {
+	var ids []string
+	if k.wish.state == "stopped" {
+		ids = k.u.triggers(k.now)
+	}
+	if k.up() {
+		ids = append(ids, k.u.dependents(k.now)...)
+	}
+	return ids
+}
+
 // started notes that the unit is started.
 func (d *unitDoings) started(ran bool) {
-	d.Triggers = nil
 	if !ran {
 		d.Started, d.Stopped = !d.Stopped, false
 	}
@@ -201,8 +231,8 @@ func (d *unitDoings) stopped(declared bool) {
 	d.Started = false
 }
 
-// left says whether golem left the unit stopped, or a trigger of it.
-func (d *unitDoings) left() bool { return d.Stopped || len(d.Triggers) > 0 }
+// left says whether golem left the unit stopped, or another with it.
+func (d *unitDoings) left() bool { return d.Stopped || len(d.With) > 0 }
 
 // before and after describe the unit for JSON.
 func (k *unitWork) before() map[string]any {

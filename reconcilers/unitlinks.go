@@ -126,34 +126,33 @@ func (w *World) addKin(k *kin, name string) {
 		return
 	}
 	k.units[name] = true
-	for _, line := range w.installLines(name) {
-		key, value, _ := strings.Cut(line, "=")
-		for _, word := range strings.Fields(value) {
-			switch word = expandUnit(word, name); strings.TrimSpace(key) {
-			case "Alias":
-				k.aliases[word] = true
-			case "Also":
-				w.addKin(k, word)
-			}
-		}
+	for _, alias := range w.namedIn(name, "Install", "Alias") {
+		k.aliases[alias] = true
+	}
+	for _, also := range w.namedIn(name, "Install", "Also") {
+		w.addKin(k, also)
 	}
 }
 
-// installLines are the lines of the [Install] section of a unit's file.
-func (w *World) installLines(name string) []string {
-	var lines []string
+// namedIn lists the units that a section of a unit's file names under some keys.
+func (w *World) namedIn(name, section string, keys ...string) []string {
+	var names []string
 	for _, text := range w.unitTexts(name) {
 		in := false
 		for _, line := range strings.Split(text, "\n") {
 			line = strings.TrimSpace(line)
-			if strings.HasPrefix(line, "[") {
-				in = line == "[Install]"
-			} else if in && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, ";") {
-				lines = append(lines, line)
+			key, value, _ := strings.Cut(line, "=")
+			switch {
+			case strings.HasPrefix(line, "["):
+				in = line == "["+section+"]"
+			case in && slices.Contains(keys, strings.TrimSpace(key)):
+				for _, word := range strings.Fields(value) {
+					names = append(names, expandUnit(word, name))
+				}
 			}
 		}
 	}
-	return lines
+	return names
 }
 
 // unitTexts are a unit's file and its drop-ins. A mask is no file: it reads as nothing.

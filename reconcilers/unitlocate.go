@@ -140,40 +140,6 @@ func triggerClashes(glyphs []*scrolls.Glyph, about map[*scrolls.Glyph]*unit) []M
 	return mistakes
 }
 
-// Sweep implements Reconciler: the ledger forgets units that golem left stopped and
-// that somebody started again, or that are gone.
-func (units) Sweep(ctx context.Context, w *World) ([]*Turn, error) {
-	var ids []string
-	for _, entry := range w.Ledger {
-		if entry != nil && entry.Sort == UnitSort && !w.Needed(RecordKey(UnitSort, entry.Resource)) {
-			ids = append(ids, entry.Resource)
-		}
-	}
-	if len(ids) == 0 || !w.Host.systemd() {
-		return nil, nil
-	}
-	sort.Strings(ids)
-	found, err := w.units(ctx, ids...)
-	if err != nil {
-		return nil, err
-	}
-	d := w.unitDesk()
-	var turns []*Turn
-	for _, id := range ids {
-		d.mu.Lock()
-		will, planned := d.will[id]
-		d.mu.Unlock()
-		if u := found[id]; planned && !will.running || !planned && u.known() && !u.running() {
-			continue
-		}
-		t := &Turn{Request: Request{Sort: UnitSort, Resource: id, Late: true}}
-		t.Step = &state.Step{Sort: UnitSort, Resource: id, Inverse: encode(unitInverse{}), Expect: encode(unitExpect{})}
-		t.setUnitEntry(w, id, nil)
-		turns = append(turns, t)
-	}
-	return turns, nil
-}
-
 // Foresee implements Reconciler.
 func (units) Foresee(w *World, s *state.Step) error {
 	before, expect, err := readUnitStep(s)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"golem/scrolls"
 	"golem/state"
 )
 
@@ -23,6 +24,10 @@ type unitState struct {
 	// Beside are the states of the units that stop with it or are stopped for it: the
 	// sockets, timers and paths that would start it again, and those that need it.
 	Beside map[string]string `json:"beside,omitempty"`
+	// Rivals are units that run and that its start would stop, and Pulls those that do
+	// not run and that its start may start with it.
+	Rivals []string `json:"rivals,omitempty"`
+	Pulls []string `json:"pulls,omitempty"`
 }
 
 func (s *unitState) running() bool { return s.Active == "active" || s.Active == "reloading" }
@@ -40,8 +45,9 @@ type unitDoings struct {
 	// Dirs are directories of wants that enabling made, and those that disabling took.
 	MadeDirs  []unitLink `json:"made_dirs,omitempty"`
 	TakenDirs []unitLink `json:"taken_dirs,omitempty"`
-	// Triggers are the sockets, timers and paths that were stopped with it.
-	Triggers []string `json:"triggers,omitempty"`
+	// With are the units that were stopped with it: what would start it again, and what
+	// needs it.
+	With []string `json:"with,omitempty"`
 }
 
 // relink notes what a change of the unit's links did.
@@ -71,14 +77,15 @@ func netLinks(made, taken, before, after []unitLink) (allMade, allTaken []unitLi
 	return made, taken
 }
 
-// stateOf takes down a unit's state.
-func (w *World) stateOf(ctx context.Context, u *unit, done unitDoings) (unitState, error) {
+// stateOf takes down a unit's state. starts says that it may be started, on the way there
+// or on the way back.
+func (w *World) stateOf(ctx context.Context, u *unit, done unitDoings, starts bool) (unitState, error) {
 	s, err := w.linksOf(u.ID, done)
 	if err != nil {
 		return s, err
 	}
 	s.Active, s.Sub, s.File = u.Active, u.Sub, u.File
-	beside, err := w.beside(ctx, u)
+	beside, err := w.beside(ctx, u, slices.Concat(u.TriggeredBy, u.RequiredBy))
 	if err != nil {
 		return s, err
 	}
@@ -88,13 +95,27 @@ func (w *World) stateOf(ctx context.Context, u *unit, done unitDoings) (unitStat
 	for id, o := range beside {
 		s.Beside[id] = o.Active
 	}
-	return s, nil
+	if !starts {
+		return s, nil
+	}
+	if u.Load == "masked" { // systemd does not look beneath a mask
+		own := *u
+		own.Pulls = append(own.Pulls, w.namedIn(u.ID, "Unit", "Requires", "Wants", "BindsTo", "Upholds")...)
+		own.Conflicts = append(own.Conflicts, w.namedIn(u.ID, "Unit", "Conflicts")...)
+		u = &own
+	}
+	rivals, err := w.beside(ctx, u, u.rivals())
+	if err != nil {
+		return s, err
+	}
+	s.Rivals = slices.Sorted(maps.Keys(rivals))
+	s.Pulls, err = w.pulls(ctx, u)
+	return s, err
 }
 
-// beside finds the units that trigger a unit, and those that need it and run.
-func (w *World) beside(ctx context.Context, u *unit) (map[string]*unit, error) {
+// beside finds, of units and all that need them, those that run, and the unit's triggers.
+func (w *World) beside(ctx context.Context, u *unit, todo []string) (map[string]*unit, error) {
 	found := map[string]*unit{}
-	todo := slices.Concat(u.TriggeredBy, u.RequiredBy)
 	for len(todo) > 0 {
 		look, err := w.units(ctx, todo...)
 		if err != nil {
@@ -112,33 +133,68 @@ func (w *World) beside(ctx context.Context, u *unit) (map[string]*unit, error) {
 	return found, nil
 }
 
+// rivals are the units that stop when a unit starts. What ends the whole system
+// conflicts with everything, and is no rival.
+func (u *unit) rivals() []string {
+	return slices.DeleteFunc(slices.Clone(u.Conflicts), func(id string) bool {
+		return id == "shutdown.target" || id == "umount.target"
+	})
+}
+
+// pulls lists the units that do not run and that starting a unit may start: what it
+// names, and what those name.
+func (w *World) pulls(ctx context.Context, u *unit) ([]string, error) {
+	seen := map[string]bool{u.ID: true}
+	var down []string
+	for todo := u.Pulls; len(todo) > 0; {
+		look, err := w.units(ctx, todo...)
+		if err != nil {
+			return nil, err
+		}
+		todo = nil
+		for _, o := range look {
+			if seen[o.ID] || o.running() || o.Load != "loaded" {
+				continue // what runs already has what it needs
+			}
+			seen[o.ID] = true
+			down = append(down, o.ID)
+			todo = append(todo, o.Pulls...)
+		}
+	}
+	slices.Sort(down)
+	return down, nil
+}
+
 // triggers lists those of the units beside a unit that would start it again and are up.
 func (u *unit) triggers(s unitState) []string {
-	var up []string
-	for _, id := range slices.Sorted(maps.Keys(s.Beside)) {
-		if slices.Contains(u.TriggeredBy, id) && s.Beside[id] == "active" {
-			up = append(up, id)
-		}
-	}
-	return up
+	return s.up(func(id string) bool { return slices.Contains(u.TriggeredBy, id) })
 }
 
-// dependents lists those of the units beside a unit that need it and run.
+// dependents lists those of the units beside a unit that need it and run: they stop
+// when it stops.
 func (u *unit) dependents(s unitState) []string {
+	return s.up(func(id string) bool { return !slices.Contains(u.TriggeredBy, id) })
+}
+
+// up lists the units beside one that are up, of those that are asked for.
+func (s unitState) up(which func(id string) bool) []string {
 	var up []string
 	for _, id := range slices.Sorted(maps.Keys(s.Beside)) {
-		if !slices.Contains(u.TriggeredBy, id) && s.Beside[id] != "inactive" && s.Beside[id] != "failed" {
+		if active := s.Beside[id]; (active == "active" || active == "reloading") && which(id) {
 			up = append(up, id)
 		}
 	}
 	return up
 }
 
-// A unitEntry is the ledger's line about a unit that golem left stopped: what was found
-// before, for a glyph that declares it again.
+// A unitEntry is the ledger's line about a unit: one that golem left stopped, or one
+// that was started because golem started another. It says what was found before, for a
+// glyph that declares it.
 type unitEntry struct {
 	Found unitState  `json:"found"`
 	Done  unitDoings `json:"done"`
+	// By is the glyph that it was stopped or started for.
+	By scrolls.Key `json:"by,omitempty"`
 }
 
 func (w *World) unitEntry(id string) (*unitEntry, error) {

@@ -147,7 +147,7 @@ func (k *unitWork) look(ctx context.Context) error {
 		}
 	}
 	k.u = u
-	if k.now, err = k.w.stateOf(ctx, u, k.done); err != nil {
+	if k.now, err = k.w.stateOf(ctx, u, k.done, k.wish.state != "" || was.state != ""); err != nil {
 		return err
 	}
 	d := k.w.unitDesk()
@@ -170,10 +170,12 @@ func (k *unitWork) inherit() {
 		return
 	}
 	k.found = &k.now
-	if k.entry == nil || k.now.running() {
+	if k.entry == nil {
 		return
 	}
-	k.found, k.done = &k.entry.Found, k.entry.Done
+	if k.entry.Done.Started == k.now.running() { // as golem left it
+		k.found, k.done = &k.entry.Found, k.entry.Done
+	}
 }
 
 // decide works out what has to be done, each fact on its own: what the glyph says is
@@ -299,10 +301,8 @@ func (k *unitWork) wants(runtime bool) bool {
 func (k *unitWork) decideState() {
 	switch k.wish.state {
 	case "running":
-		for _, id := range k.done.Triggers {
-			left := k.now.Beside[id] != "active" && k.w.Ledger[RecordKey(UnitSort, id)] != nil
-			// A socket cannot be started beside its running service.
-			if left && !(k.u.running() && unitSuffix(id) == "socket") {
+		for _, id := range k.done.With {
+			if k.left(id) {
 				k.again = append(k.again, id)
 			}
 		}
@@ -314,10 +314,38 @@ func (k *unitWork) decideState() {
 			k.add("stop", k.u.ID)
 		}
 	default:
-		if k.found != nil && !k.found.running() && k.done.Started && k.up() {
+		if k.mayStop() && k.neededBy() == "" {
 			k.add("stop", k.u.ID)
 		}
 	}
+}
+
+// mayStop says whether the unit runs because golem started it.
+func (k *unitWork) mayStop() bool {
+	return k.found != nil && !k.found.running() && k.done.Started && k.up()
+}
+
+// neededBy is a unit that stays declared and that would stop with this one, which its
+// own glyph no longer keeps running; "" for none.
+func (k *unitWork) neededBy() string {
+	if k.wish.state != "" || !k.mayStop() {
+		return ""
+	}
+	for _, id := range k.u.dependents(k.now) {
+		if k.w.Needed(RecordKey(UnitSort, id)) {
+			return id
+		}
+	}
+	return ""
+}
+
+// left says whether a unit that golem stopped with this one is still as golem left it.
+func (k *unitWork) left(id string) bool {
+	if active := k.now.Beside[id]; active == "active" || active == "reloading" {
+		return false
+	}
+	// A socket cannot be started beside its running service.
+	return k.w.Ledger[RecordKey(UnitSort, id)] != nil && !(k.u.running() && unitSuffix(id) == "socket")
 }
 
 // up says whether the unit runs, or is about to.

@@ -3,7 +3,6 @@ package reconcilers
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 )
 
@@ -11,7 +10,7 @@ import (
 // the triggers it started.
 func (w *World) undoStart(ctx context.Context, id string, before unitState, expect unitExpect) error {
 	var up []string
-	for _, name := range append(slices.Clone(expect.Again), id) {
+	for _, name := range slices.Concat(expect.Again, []string{id}, before.Pulls) {
 		u, err := w.unit(ctx, name)
 		if err != nil {
 			return err
@@ -102,7 +101,7 @@ func (w *World) undoStop(ctx context.Context, id string, before unitState) error
 		}
 	}
 	if len(down) == 0 {
-		return nil
+		return w.undoPulls(ctx, before)
 	}
 	if slices.Contains(down, id) {
 		if err := w.liftMasks(id, before); err != nil {
@@ -112,14 +111,45 @@ func (w *World) undoStop(ctx context.Context, id string, before unitState) error
 	if err := w.rereadUnits(ctx, u); err != nil {
 		return err
 	}
-	// The triggers first, then the unit, then what needs it.
-	slices.SortStableFunc(down, func(a, b string) int { return startRank(a, id) - startRank(b, id) })
-	for _, name := range down {
+	for _, name := range inStartOrder(down, id) {
 		if err := w.startUnit(ctx, name); err != nil {
 			return fmt.Errorf("start again what this run stopped: %w", err)
 		}
 	}
-	return nil
+	return w.undoPulls(ctx, before)
+}
+
+// undoPulls stops what starting a unit again started with it, though it had not run.
+func (w *World) undoPulls(ctx context.Context, before unitState) error {
+	found, err := w.units(ctx, before.Pulls...)
+	if err != nil {
+		return err
+	}
+	var up []string
+	for _, id := range before.Pulls {
+		u := found[id]
+		if !u.running() && !u.changing() {
+			continue
+		}
+		needs, err := w.beside(ctx, u, u.RequiredBy)
+		if err != nil {
+			return err
+		}
+		needed := false
+		for other := range needs {
+			needed = needed || !slices.Contains(before.Pulls, other)
+		}
+		if !needed {
+			up = append(up, id)
+		}
+	}
+	return w.stopUnits(ctx, up...)
+}
+
+// inStartOrder puts the triggers of a unit first, then the unit, then what needs it.
+func inStartOrder(names []string, id string) []string {
+	slices.SortStableFunc(names, func(a, b string) int { return startRank(a, id) - startRank(b, id) })
+	return names
 }
 
 func startRank(name, id string) int {
@@ -139,13 +169,13 @@ func isTrigger(name string) bool {
 // fallen lists the units beside one that were up before and are not any more. socket
 // says that a socket is among them.
 func (w *World) fallen(ctx context.Context, before unitState) (down []string, socket bool, err error) {
-	names := slices.Sorted(maps.Keys(before.Beside))
+	names := slices.Concat(before.up(func(string) bool { return true }), before.Rivals)
 	found, err := w.units(ctx, names...)
 	if err != nil {
 		return nil, false, err
 	}
 	for _, name := range names {
-		if was := before.Beside[name]; (was == "active" || was == "reloading") && !found[name].running() {
+		if !found[name].running() {
 			down = append(down, name)
 			socket = socket || unitSuffix(name) == "socket"
 		}

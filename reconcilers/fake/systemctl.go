@@ -328,7 +328,7 @@ func (s *Systemd) properties(m *memory, name string) map[string]string {
 	by := map[string][]string{}
 	for other, o := range m.Lives {
 		od := parse(o.Text)
-		for section, property := range map[string]string{"Requires": "RequiredBy", "BindsTo": "BoundBy", "PartOf": "ConsistsOf", "Conflicts": "ConflictedBy"} {
+		for section, property := range map[string]string{"Requires": "RequiredBy", "BindsTo": "BoundBy", "PartOf": "ConsistsOf", "Conflicts": "ConflictedBy", "Wants": "WantedBy"} {
 			if slices.Contains(od.list("Unit", section), p.id) {
 				by[property] = append(by[property], other)
 			}
@@ -337,7 +337,7 @@ func (s *Systemd) properties(m *memory, name string) map[string]string {
 			by["TriggeredBy"] = append(by["TriggeredBy"], other)
 		}
 	}
-	for _, property := range []string{"RequiredBy", "BoundBy", "ConsistsOf", "ConflictedBy", "TriggeredBy"} {
+	for _, property := range []string{"RequiredBy", "BoundBy", "ConsistsOf", "ConflictedBy", "TriggeredBy", "WantedBy"} {
 		sort.Strings(by[property])
 		props[property] = strings.Join(by[property], " ")
 	}

@@ -1,0 +1,114 @@
+package reconcilers
+
+import (
+	"context"
+	"slices"
+	"sort"
+
+	"golem/state"
+)
+
+// Sweep implements Reconciler: units stop that were started because golem started
+// another, and that nothing needs any more. The ledger forgets what is not as golem left
+// it: a stopped unit that somebody started again, a started one that was stopped.
+func (s units) Sweep(ctx context.Context, w *World) ([]*Turn, error) {
+	var ids []string
+	for _, entry := range w.Ledger {
+		if entry != nil && entry.Sort == UnitSort && !w.Needed(RecordKey(UnitSort, entry.Resource)) {
+			ids = append(ids, entry.Resource)
+		}
+	}
+	if len(ids) == 0 || !w.Host.systemd() {
+		return nil, nil
+	}
+	sort.Strings(ids)
+	found, err := w.units(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	var turns []*Turn
+	spare := map[string]*unitEntry{} // running by-products
+	for _, id := range ids {
+		entry, err := w.unitEntry(id)
+		if err != nil {
+			return nil, err
+		}
+		switch running := w.willRun(found[id]); {
+		case entry.Done.Started != running || !found[id].known():
+			turns = append(turns, w.forgetTurn(id))
+		case running:
+			spare[id] = entry
+		}
+	}
+	if err := w.keepPulled(ctx, spare, found); err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if entry := spare[id]; entry != nil {
+			t, err := s.sweepTurn(ctx, w, found[id], entry)
+			if err != nil {
+				return nil, err
+			}
+			turns = append(turns, t)
+		}
+	}
+	return turns, nil
+}
+
+// willRun says whether a unit will be running by the run's last wave.
+func (w *World) willRun(u *unit) bool {
+	d := w.unitDesk()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if will, planned := d.will[u.ID]; planned && !w.Acts {
+		return will.running
+	}
+	return u.running()
+}
+
+// keepPulled takes out of the units to stop those that others pull in which stay. What
+// only a target wants is not needed: targets come up at boot.
+func (w *World) keepPulled(ctx context.Context, spare map[string]*unitEntry, found map[string]*unit) error {
+	for changed := true; changed; {
+		changed = false
+		for id := range spare {
+			by, err := w.units(ctx, found[id].PulledBy...)
+			if err != nil {
+				return err
+			}
+			needed := slices.ContainsFunc(found[id].PulledBy, func(other string) bool {
+				o := by[other]
+				return o.kind() != "target" && o.kind() != "slice" && spare[o.ID] == nil && w.willRun(o)
+			})
+			if needed {
+				delete(spare, id)
+				changed = true
+			}
+		}
+	}
+	return nil
+}
+
+// forgetTurn takes a line out of the ledger.
+func (w *World) forgetTurn(id string) *Turn {
+	t := &Turn{Request: Request{Sort: UnitSort, Resource: id, Late: true}}
+	t.Step = &state.Step{Sort: UnitSort, Resource: id}
+	t.setUnitEntry(w, id, nil)
+	return t
+}
+
+// sweepTurn stops a unit that was started with another.
+func (units) sweepTurn(ctx context.Context, w *World, u *unit, entry *unitEntry) (*Turn, error) {
+	t := &Turn{Request: Request{Sort: UnitSort, Resource: u.ID, Late: true}, Acts: true, Wild: true}
+	k := &unitWork{w: w, r: t.Request, t: t, u: u, found: &entry.Found, done: entry.Done}
+	t.work = k
+	var err error
+	if k.now, err = w.stateOf(ctx, u, k.done, false); err != nil {
+		return nil, err
+	}
+	k.add("stop", u.ID)
+	t.Step = &state.Step{Sort: UnitSort, Resource: u.ID, Inverse: encode(unitInverse{k.now}), Expect: encode(unitExpect{Runs: true})}
+	t.Units = []UnitEffect{{Do: "stop", Unit: u.ID, Key: entry.By, Reason: "started with " + string(entry.By) + ", and nothing needs it any more"}}
+	t.setUnitEntry(w, u.ID, nil)
+	return t, nil
+}
