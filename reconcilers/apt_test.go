@@ -48,7 +48,7 @@ func (b *bench) bootApt(h *Host) {
 	lib := func(version string) *fake.Package { return &fake.Package{Name: "lib", Version: version, Arch: "all"} }
 	m.Archive = []*fake.Package{it("1.0"), it("2.0"), lib("1.0"), lib("2.0")}
 	m.Install(&fake.Package{Name: "bystander", Version: "1.0", Arch: "all"}, rapid.Bool().Draw(b.t, "auto bystander"))
-	switch rapid.SampledFrom([]string{"none", "installed", "auto", "held"}).Draw(b.t, "found") {
+	switch rapid.SampledFrom([]string{"none", "installed", "auto", "held", "config"}).Draw(b.t, "found") {
 	case "installed":
 		m.Install(lib("2.0"), true)
 		m.Install(it("1.0"), false)

@@ -23,8 +23,8 @@ var aptQuiet = []string{
 	"NEEDRESTART_MODE=l", "NEEDRESTART_SUSPEND=1", "APT_LISTCHANGES_FRONTEND=none", "UCF_FORCE_CONFFOLD=1",
 }
 
-// aptRun has apt change the host.
-func (w *World) aptRun(ctx context.Context, args ...string) error {
+// apt has apt change the host.
+func (w *World) apt(ctx context.Context, args ...string) error {
 	wait := min(lockTimeout, w.Timeout/2)
 	argv := aptGet("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold",
 		"-o", fmt.Sprintf("DPkg::Lock::Timeout=%d", int(wait.Seconds())))
@@ -39,7 +39,7 @@ func (w *World) aptRun(ctx context.Context, args ...string) error {
 }
 
 // Enact implements Reconciler: one transaction, and then the marks and holds.
-func (packages) Enact(ctx context.Context, w *World, _ Store, turns []*Turn) (int, error) {
+func (packages) Enact(ctx context.Context, w *World, store Store, turns []*Turn) (int, error) {
 	defer w.forget()
 	want := map[string]Pkg{}
 	var effects []pkgEffect
@@ -64,6 +64,11 @@ func (packages) Enact(ctx context.Context, w *World, _ Store, turns []*Turn) (in
 	if err == nil {
 		err = w.mark(ctx, want)
 	}
+	for _, e := range effects {
+		if err == nil {
+			err = w.putFiles(ctx, keepWith(store, turns[lead].Step), e.After, func(string, Node) bool { return true })
+		}
+	}
 	if err != nil {
 		return culprit(turns, lead, err), err
 	}
@@ -80,25 +85,30 @@ func culprit(turns []*Turn, lead int, err error) int {
 	return lead
 }
 
-// transact runs apt for effects: what ran is what was shown, every version spelled out.
-// Configuration goes in a run of its own, unless nothing else is to be done.
-func (w *World) transact(ctx context.Context, effects []pkgEffect, lift bool) error {
-	files := &debFiles{blobs: w.Blobs}
-	args, purge, flags := []string{}, []string{}, map[string]bool{"--no-remove": true}
-	mixed := false
+// An aptRun is how apt is called for effects: every version spelled out, so that what
+// runs is what was shown. Configuration goes in a run of its own, unless nothing else is
+// to be done.
+type aptRun struct {
+	flags, args, purge []string
+	brings, mixed      bool
+}
+
+// aptRunFor works it out. Package files out of the journal are written out for it.
+func aptRunFor(effects []pkgEffect, files *debFiles, lift bool) (*aptRun, error) {
+	run, flags := &aptRun{}, map[string]bool{"--no-remove": true}
 	for _, e := range effects {
 		if e.Purge {
-			purge = append(purge, e.Resource)
+			run.purge = append(run.purge, e.Resource)
 		}
 		if !e.From.there() && !e.To.there() {
 			continue
 		}
 		arg, err := e.arg(files)
 		if err != nil {
-			return errors.Join(err, files.remove())
+			return nil, err
 		}
-		args = append(args, arg)
-		mixed = mixed || !e.Purge
+		run.args = append(run.args, arg)
+		run.mixed, run.brings = run.mixed || !e.Purge, run.brings || e.To.there()
 		if !e.To.there() {
 			delete(flags, "--no-remove")
 		} else if e.From.there() && compareVersions(e.To.Version, e.From.Version) < 0 {
@@ -108,13 +118,20 @@ func (w *World) transact(ctx context.Context, effects []pkgEffect, lift bool) er
 	if lift {
 		flags["--allow-change-held-packages"] = true
 	}
-	var err error
-	if mixed {
-		err = w.aptRun(ctx, slices.Concat(slices.Sorted(maps.Keys(flags)), []string{"install"}, args)...)
+	run.flags = slices.Sorted(maps.Keys(flags))
+	return run, nil
+}
+
+// transact runs apt for effects.
+func (w *World) transact(ctx context.Context, effects []pkgEffect, lift bool) error {
+	files := &debFiles{blobs: w.Blobs}
+	run, err := aptRunFor(effects, files, lift)
+	if err == nil && run.mixed {
+		err = w.apt(ctx, slices.Concat(run.flags, []string{"install"}, run.args)...)
 	}
-	if err == nil && len(purge) > 0 {
-		delete(flags, "--no-remove")
-		err = w.aptRun(ctx, slices.Concat(slices.Sorted(maps.Keys(flags)), []string{"purge"}, purge)...)
+	if err == nil && len(run.purge) > 0 {
+		flags := slices.DeleteFunc(slices.Clone(run.flags), func(f string) bool { return f != "--allow-change-held-packages" })
+		err = w.apt(ctx, slices.Concat(flags, []string{"purge"}, run.purge)...)
 	}
 	return errors.Join(err, files.remove())
 }

@@ -107,6 +107,9 @@ func (p packages) Locate(ctx context.Context, w *World, glyphs []*scrolls.Glyph,
 		return nil, nil, err
 	}
 	l.twins(glyphs)
+	if err := l.provided(glyphs); err != nil {
+		return nil, nil, err
+	}
 	for g, spot := range l.spots {
 		d.declared[spot.Resource] = append(d.declared[spot.Resource], g)
 	}
@@ -300,13 +303,48 @@ func (l *aptLocator) twins(glyphs []*scrolls.Glyph) {
 	}
 }
 
+// provided finds names that a package does not provide in the version that is declared
+// of it.
+func (l *aptLocator) provided(glyphs []*scrolls.Glyph) error {
+	pins := map[string]*scrolls.Glyph{}
+	for _, g := range glyphs {
+		if spot, ok := l.spots[g]; ok && str(g.Attrs, "version") != "" {
+			pins[spot.Resource] = g
+		}
+	}
+	for _, g := range glyphs {
+		resource := l.spots[g].Resource
+		pin := pins[resource]
+		if pin == nil || pin == g || resource == l.d.real.own(g) {
+			continue
+		}
+		wish := str(pin.Attrs, "version")
+		if is := l.d.state(resource); is.there() && versionFits(wish, is.Version) && l.d.real.provides(resource, g) {
+			continue
+		}
+		name, _, _ := strings.Cut(str(g.Attrs, "name"), ":")
+		all, err := l.w.Host.providers(l.ctx, name)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(all, func(r relation) bool { return r.name == resource && versionFits(wish, r.version) }) {
+			l.mistakes = append(l.mistakes, Mistake{Glyph: g, Other: pin, Problem: scrolls.Problem{
+				Attr: "name", Summary: "Not provided in the version that is declared",
+				Detail: fmt.Sprintf("%s would provide %s, but not in version %s, which is declared of it.", resource, name, wish),
+			}})
+		}
+	}
+	return nil
+}
+
 // A pkgTrace is what a record says golem left.
 type pkgTrace struct {
 	Left Pkg `json:"left"`
 	// Debs are the packages that the journal has of versions that golem replaced.
 	Debs map[string]deb `json:"debs,omitempty"`
-	// Before are configuration files that were there before the package.
-	Before []string `json:"before,omitempty"`
+	// Before are the package's configuration files as they were before golem first had
+	// apt touch it; nil: it never did.
+	Before []pkgFile `json:"before,omitempty"`
 }
 
 // A deb is a package file in the journal.

@@ -136,8 +136,10 @@ func (j *joining) kept(e pkgEffect) *deb {
 }
 
 // cachedDeb is the file in apt's cache of the version that is there; "" for none.
-func (h *Host) cachedDeb(e *dpkgEntry) string {
-	name := archives + e.name + "_" + strings.ReplaceAll(e.Version, ":", "%3a") + "_" + e.arch + ".deb"
+func (h *Host) cachedDeb(e *dpkgEntry) string { return h.cached(e.name, e.Version, e.arch) }
+
+func (h *Host) cached(pkg, version, arch string) string {
+	name := archives + pkg + "_" + strings.ReplaceAll(version, ":", "%3a") + "_" + arch + ".deb"
 	f, err := h.openAt(name)
 	if err != nil {
 		return ""
@@ -167,6 +169,9 @@ func (packages) Capture(ctx context.Context, w *World, store Store, turns []*Tur
 				return &TurnError{i, err}
 			}
 		}
+		if err := k.captureFiles(store); err != nil {
+			return &TurnError{i, err}
+		}
 		k.encode(turns)
 	}
 	return nil
@@ -179,8 +184,13 @@ func (k *pkgWork) encode(turns []*Turn) {
 		if !ok {
 			continue
 		}
-		if e := k.tx.effect(t.Resource); e != nil && e.Back != nil && t.Step.After != nil && own.rec.found != nil && own.rec.found.Version == e.From.Version {
-			own.rec.Debs = map[string]deb{e.From.Version: *e.Back}
+		if e := k.tx.effect(t.Resource); e != nil && t.Step.After != nil && own.rec.found != nil {
+			if e.Back != nil && own.rec.found.Version == e.From.Version {
+				own.rec.Debs = map[string]deb{e.From.Version: *e.Back}
+			}
+			if own.rec.Before == nil {
+				own.rec.Before = append([]pkgFile{}, e.Files...)
+			}
 			t.Step.After = own.after()
 		}
 		own.encodeStep(t)
@@ -188,10 +198,15 @@ func (k *pkgWork) encode(turns []*Turn) {
 			change := &t.Step.Ledger[i]
 			e := k.tx.effect(change.Resource)
 			var body pkgLedger
-			if e == nil || e.Back == nil || change.After == nil || json.Unmarshal(change.After.Body, &body) != nil || !body.Found.there() {
+			if e == nil || change.After == nil || json.Unmarshal(change.After.Body, &body) != nil {
 				continue
 			}
-			body.Debs = map[string]deb{e.From.Version: *e.Back}
+			if e.Back != nil && body.Found.there() {
+				body.Debs = map[string]deb{e.From.Version: *e.Back}
+			}
+			if body.Before == nil {
+				body.Before = append([]pkgFile{}, e.Files...)
+			}
 			change.After.Body = encode(body)
 		}
 	}

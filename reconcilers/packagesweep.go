@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 )
@@ -29,12 +28,15 @@ func (packages) Sweep(ctx context.Context, w *World) ([]*Turn, error) {
 	slices.Sort(lines)
 	s := &sweeping{ctx: ctx, w: w, d: d}
 	for _, resource := range lines {
-		if err := s.line(resource); err != nil {
-			return nil, err
-		}
+		s.line(resource)
 	}
 	if err := s.spareBrought(); err != nil {
 		return nil, err
+	}
+	for _, resource := range s.away {
+		if err := s.madeWay(resource); err != nil {
+			return nil, err
+		}
 	}
 	return s.turns, nil
 }
@@ -47,18 +49,20 @@ type sweeping struct {
 	turns []*Turn
 	// idle are the packages that golem brought and that may go if nothing needs them.
 	idle []string
+	// away are those that had to go for others, goes those that go now.
+	away, goes []string
 }
 
 // line looks at one line of the ledger.
-func (s *sweeping) line(resource string) error {
+func (s *sweeping) line(resource string) {
 	body, ok := s.w.pkgLedger(resource)
 	if !ok || s.w.Needed(RecordKey(PackageSort, resource)) {
-		return nil
+		return
 	}
 	now := s.d.state(resource)
 	switch {
 	case body.Found.there():
-		return s.madeWay(resource, body, now)
+		s.away = append(s.away, resource)
 	case now.there() && now.Auto && !now.Hold:
 		s.idle = append(s.idle, resource)
 	case now.there(), now.Status == body.Found.Status:
@@ -70,17 +74,18 @@ func (s *sweeping) line(resource string) error {
 		}
 		s.add(resource, body, now, to)
 	}
-	return nil
 }
 
 // madeWay looks whether a package that had to go can come back.
-func (s *sweeping) madeWay(resource string, body pkgLedger, now Pkg) error {
-	if now.there() {
-		s.add(resource, body, now, now)
+func (s *sweeping) madeWay(resource string) error {
+	body, _ := s.w.pkgLedger(resource)
+	now := s.d.state(resource)
+	if now.same(body.Found) || now.there() && now.Version == body.Found.Version {
+		s.add(resource, body, now, now) // it is back
 		return nil
 	}
 	for _, other := range body.For {
-		if s.d.state(other).there() {
+		if s.d.state(other).there() && !slices.Contains(s.goes, other) {
 			return nil
 		}
 	}
@@ -98,7 +103,7 @@ func (s *sweeping) madeWay(resource string, body pkgLedger, now Pkg) error {
 			return nil // it cannot be had, as the plan that took it said
 		}
 	}
-	j := &joining{ctx: s.ctx, w: s.w, d: s.d, works: []*pkgWork{k}, turns: []*Turn{{}}, tx: &transaction{}}
+	j := &joining{ctx: s.ctx, w: s.w, d: s.d.without(s.goes), works: []*pkgWork{k}, turns: []*Turn{{}}, tx: &transaction{}}
 	if err := errors.Join(j.simulate(), j.check()); err != nil {
 		var said *AptError
 		var turn *TurnError
@@ -133,7 +138,7 @@ func (s *sweeping) put(k *pkgWork) {
 // spareBrought finds the idle packages that nothing needs, by golem's own account and by
 // apt's, so that each alone would leave them.
 func (s *sweeping) spareBrought() error {
-	there, err := s.d.entries(s.ctx, s.w.Host)
+	there, err := s.d.entries(s.ctx, s.w)
 	if err != nil {
 		return err
 	}
@@ -150,7 +155,7 @@ func (s *sweeping) spareBrought() error {
 	}
 	maps.DeleteFunc(gone, func(resource string, _ bool) bool { return !takes[resource] })
 	for len(gone) > 0 {
-		broken, err := s.d.broken(s.ctx, s.w.Host, gone)
+		broken, err := s.d.broken(s.ctx, s.w, gone)
 		if err != nil {
 			return err
 		}
@@ -169,6 +174,7 @@ func (s *sweeping) spareBrought() error {
 			to.Status, to.Version = dpkgConfigFiles, now.Version
 		}
 		s.add(resource, body, now, to)
+		s.goes = append(s.goes, resource)
 	}
 	return nil
 }
@@ -217,35 +223,15 @@ func (s *sweeping) unneeded(there map[string]*dpkgEntry) map[string]bool {
 	return gone
 }
 
-// autoremove is what apt would take of its own accord, if only dependencies counted, with
-// the marks as the run so far leaves them.
+// autoremove is what apt would take of its own accord, if only dependencies counted.
 func (s *sweeping) autoremove() (map[string]bool, error) {
-	file, err := os.CreateTemp("", "golem-marks-")
-	if err != nil {
-		return nil, fmt.Errorf("ask apt what nothing needs: %w", err)
-	}
-	defer os.Remove(file.Name())
-	_, err = file.WriteString(s.d.marks())
-	err = errors.Join(err, file.Chmod(0o644), file.Close())
-	if err != nil {
-		return nil, fmt.Errorf("ask apt what nothing needs: %w", err)
-	}
 	j := &joining{ctx: s.ctx, w: s.w, d: s.d}
-	files := &debFiles{blobs: s.w.Blobs}
-	args, err := j.args(nil, files)
+	lines, err := j.ask(nil, "--auto-remove", "-o", "APT::AutoRemove::RecommendsImportant=false", "-o", "APT::AutoRemove::SuggestsImportant=false")
 	takes := map[string]bool{}
-	if err == nil {
-		more := []string{
-			"--auto-remove", "-o", "APT::AutoRemove::RecommendsImportant=false", "-o", "APT::AutoRemove::SuggestsImportant=false",
-			"-o", "Dir::State::extended_states=" + file.Name(),
-		}
-		var lines []simLine
-		lines, err = s.d.real.simulate(s.ctx, s.w.Host, "install", append(more, args...)...)
-		for _, l := range lines {
-			takes[l.resource] = l.version == ""
-		}
+	for _, l := range lines {
+		takes[l.resource] = l.version == ""
 	}
-	return takes, errors.Join(err, files.remove())
+	return takes, err
 }
 
 // sweepText says what becomes of a package that golem brought along.

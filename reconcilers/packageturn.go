@@ -33,6 +33,10 @@ type pkgWork struct {
 	// with what happens beside them all; the one that ends them is taken back first.
 	tx          *transaction
 	leads, ends bool
+	// keeps are files that the transaction takes and that somebody changed.
+	keeps []state.Kept
+	// beside says that the transaction does more to the package than its turn asks for.
+	beside bool
 	// sweeps says that no glyph is about it.
 	sweeps bool
 }
@@ -96,7 +100,7 @@ func (k *pkgWork) declare() error {
 	if err := k.foreign(); err != nil {
 		return err
 	}
-	wish, hold := "", k.now.Hold
+	wish, hold := "", k.restHold()
 	for _, g := range k.r.Set {
 		k.removal = k.removal || allows(g, "allow_removal")
 		k.downgrade = k.downgrade || allows(g, "allow_downgrade")
@@ -107,6 +111,14 @@ func (k *pkgWork) declare() error {
 			wish = v
 		}
 	}
+	for _, l := range k.others() {
+		if wish == "" {
+			wish = str(l.Glyph.Attrs, "version")
+		}
+		if h, ok := l.Glyph.Attrs["hold"].(bool); ok && !slices.ContainsFunc(k.r.Set, saysHold) {
+			hold = h
+		}
+	}
 	version, err := k.version(wish)
 	if err != nil {
 		return err
@@ -115,6 +127,18 @@ func (k *pkgWork) declare() error {
 	k.want.Hold = hold
 	k.tellDeclared()
 	return nil
+}
+
+func saysHold(g *scrolls.Glyph) bool {
+	_, says := g.Attrs["hold"]
+	return says
+}
+
+// others are the layers on the package that this turn is not about.
+func (k *pkgWork) others() []state.Layer {
+	return slices.DeleteFunc(k.remaining(), func(l state.Layer) bool {
+		return slices.ContainsFunc(k.r.Set, func(g *scrolls.Glyph) bool { return g.Key == l.Key })
+	})
 }
 
 // same says that the glyphs of this turn are in force already, and nothing goes.
@@ -148,7 +172,11 @@ func (k *pkgWork) foreign() error {
 
 // version is the version to have: what is there if it fits, else one that can be had.
 func (k *pkgWork) version(wish string) (string, error) {
-	if k.now.there() && versionFits(wish, k.now.Version) {
+	if wish == "" && k.unpinned() {
+		if k.rec.found.there() {
+			return k.rec.found.Version, nil // as it would be had it never been pinned
+		}
+	} else if k.now.there() && versionFits(wish, k.now.Version) {
 		return k.now.Version, nil
 	}
 	said, err := k.w.Host.list(k.ctx, k.r.Resource)
@@ -166,6 +194,27 @@ func (k *pkgWork) version(wish string) (string, error) {
 		return "", err
 	}
 	return version, nil
+}
+
+// unpinned says that golem brought the version that is there for a glyph that asks for
+// none any more.
+func (k *pkgWork) unpinned() bool {
+	if k.rec.found == nil || !k.now.there() || k.now.Version != k.rec.Left.Version || k.rec.found.Version == k.now.Version {
+		return false
+	}
+	return slices.ContainsFunc(k.rec.layers, func(l state.Layer) bool {
+		return l.Lineage == k.r.Lineage && str(l.Glyph.Attrs, "version") != ""
+	})
+}
+
+// restHold is the hold where no glyph says what it is to be: what is there, or what was
+// found if golem set it for a glyph that has nothing to say of it any more.
+func (k *pkgWork) restHold() bool {
+	set := slices.ContainsFunc(k.rec.layers, func(l state.Layer) bool { return saysHold(l.Glyph) && l.Lineage == k.r.Lineage })
+	if set && k.rec.found != nil && k.now.Hold == k.rec.Left.Hold {
+		return k.rec.found.Hold
+	}
+	return k.now.Hold
 }
 
 // kept finds a version that fits among those that the journal has.
@@ -364,6 +413,9 @@ func (k *pkgWork) acts() bool { return !k.now.same(k.want) }
 // build makes the turn of what is worked out, unless none of its glyphs has a part in
 // it.
 func (k *pkgWork) build(t *Turn) {
+	if k.sweeps && t.Step != nil { // the engine has said whose run this is
+		k.r.Lineage, k.r.Leaf = t.Step.Lineage, t.Step.Leaf
+	}
 	t.Step, t.Changes, t.Noops = nil, nil, nil
 	t.Acts, t.Seen, t.Leaves = false, k.now, k.want
 	step := &state.Step{
@@ -382,6 +434,7 @@ func (k *pkgWork) build(t *Turn) {
 		return
 	}
 	t.Acts, t.Wild = k.acts(), k.acts()
+	t.Keeps = k.keeps
 	k.tellBeside(t)
 	step.After = k.after()
 	k.encodeStep(t)

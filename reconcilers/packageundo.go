@@ -2,9 +2,11 @@ package reconcilers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -22,14 +24,16 @@ type pkgTarget struct {
 }
 
 // Undo implements Reconciler.
-func (packages) Undo(ctx context.Context, w *World, _ Store, s *state.Step) error {
+func (packages) Undo(ctx context.Context, w *World, store Store, s *state.Step) error {
 	inv, exp, err := readPkgStep(s)
 	if err != nil {
 		return err
 	}
 	targets := map[string]*pkgTarget{}
+	var files []pkgFile
 	for _, e := range slices.Concat(exp.Effects, inv.Whole) {
 		if !e.stays() {
+			files = append(files, e.Files...)
 			targets[e.Resource] = &pkgTarget{Pkg: e.From, back: e.Back, purge: purgeAuto}
 		}
 	}
@@ -41,7 +45,23 @@ func (packages) Undo(ctx context.Context, w *World, _ Store, s *state.Step) erro
 	own.Pkg, own.purge = inv.Now, inv.Purge
 	w.forget()
 	defer w.forget()
-	return (&restoring{ctx: ctx, w: w, targets: targets}).run()
+	r := &restoring{ctx: ctx, w: w, targets: targets, keep: keepWith(store, s), files: files}
+	if err := r.run(); err != nil {
+		return err
+	}
+	// A stranger's work at these paths is not to be lost; the packages' own is.
+	return w.putFiles(ctx, r.keep, files, r.known)
+}
+
+// known says whether a file has bytes that are known: a package's, or those that it is
+// to have again.
+func (r *restoring) known(path string, n Node) bool {
+	for _, f := range r.files {
+		if f.Path == path && f.Node.Hash == n.Hash {
+			return true
+		}
+	}
+	return slices.ContainsFunc(slices.Collect(maps.Values(r.v.packages)), func(e *dpkgEntry) bool { return r.w.shipped(e, path) })
 }
 
 // A restoring brings packages back to what they were, from whatever a transaction or
@@ -51,7 +71,9 @@ type restoring struct {
 	w       *World
 	targets map[string]*pkgTarget
 	v       *dpkgView
-	said    []error // what a repair said that did not get far
+	keep    keeper
+	files   []pkgFile // as they were before
+	said    []error   // what a repair said that did not get far
 }
 
 // rounds bounds a restoring: what one repair leaves half done, the next settles.
@@ -117,6 +139,9 @@ func (r *restoring) step() error {
 	}
 	effects := r.effects()
 	if len(effects) > 0 {
+		if err := r.keepChanged(effects); err != nil {
+			return err
+		}
 		lift := slices.ContainsFunc(effects, func(e pkgEffect) bool { return e.From.Hold })
 		if err := r.w.transact(r.ctx, effects, lift); err != nil {
 			var said *AptError
@@ -135,6 +160,32 @@ func (r *restoring) step() error {
 	return r.w.mark(r.ctx, want)
 }
 
+// keepChanged keeps the configuration files that a purge is about to take and that
+// somebody changed since.
+func (r *restoring) keepChanged(effects []pkgEffect) error {
+	d := r.w.Host.newDirs()
+	defer d.close()
+	for i := range effects {
+		keeps, err := r.w.changedConffiles(r.v.packages[effects[i].Resource], &effects[i])
+		if err != nil {
+			return err
+		}
+		for _, k := range keeps {
+			var n Node
+			if err := json.Unmarshal(k.Node, &n); err != nil {
+				return fmt.Errorf("keep %s: %w", quote(k.Path), err)
+			}
+			if r.known(k.Path, n) {
+				continue
+			}
+			if err := r.keep(k.Path, n, k.Reason, func() (*os.File, error) { return r.w.Host.openAt(k.Path) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // effects are what apt has to do. A stranger's package is never taken along: what it
 // needs stays.
 func (r *restoring) effects() []pkgEffect {
@@ -145,7 +196,7 @@ func (r *restoring) effects() []pkgEffect {
 	maps.DeleteFunc(gone, func(_ string, yes bool) bool { return !yes })
 	d := &aptDesk{real: r.v}
 	for {
-		broken, err := d.broken(r.ctx, r.w.Host, gone)
+		broken, err := d.broken(r.ctx, r.w, gone)
 		if err != nil || len(broken) == 0 {
 			break // nothing is asked of apt here, so there is no error
 		}
@@ -223,7 +274,7 @@ func (r *restoring) repair() error {
 	} else if r.v = again; !r.interrupted() {
 		return nil
 	}
-	err = errors.Join(err, r.w.aptRun(r.ctx, "--fix-broken", "install"))
+	err = errors.Join(err, r.w.apt(r.ctx, "--fix-broken", "install"))
 	var fatal *CommandError
 	if errors.As(err, &fatal) && fatal.Code < 0 {
 		return err

@@ -239,7 +239,7 @@ func Batch(turns []*Turn) []*Turn {
 }
 
 // SortLate puts the turns of a last wave in order: what may hold files first, then
-// paths, deepest first.
+// paths, deepest first. What goes makes room for what comes back.
 func SortLate(turns []*Turn) {
 	sort.SliceStable(turns, func(i, j int) bool {
 		a, b := turns[i], turns[j]
@@ -248,6 +248,9 @@ func SortLate(turns []*Turn) {
 		}
 		if a.Sort != b.Sort {
 			return a.Sort < b.Sort
+		}
+		if a.Sort != PathSort && a.Removes() != b.Removes() {
+			return a.Removes()
 		}
 		return a.Resource > b.Resource
 	})

@@ -19,11 +19,6 @@ type purging struct {
 // what was made since (databases do), so one that does more than debhelper's generated
 // lines is not run unless the glyph says so.
 func (w *World) purges(e *dpkgEntry, mode string) purging {
-	for _, c := range e.conffiles {
-		if w.Recorded != nil && w.Recorded(c.path) && w.Needed(c.path) {
-			return purging{why: quote(c.path) + " is declared"}
-		}
-	}
 	switch mode {
 	case purgeTrue:
 		return purging{yes: true}

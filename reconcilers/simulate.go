@@ -28,6 +28,10 @@ type pkgEffect struct {
 	Deb *deb `json:"deb,omitempty"`
 	// Back is that of what From says, for the way back.
 	Back *deb `json:"back,omitempty"`
+	// Files are its configuration files as they were before, After what some of them are
+	// to be when all is done.
+	Files []pkgFile `json:"files,omitempty"`
+	After []pkgFile `json:"after,omitempty"`
 	// Own says that a glyph of the batch asked for it.
 	Own bool `json:"own,omitempty"`
 }

@@ -2,10 +2,8 @@ package reconcilers
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // spare leaves out what others need of the packages that are to go, and finds golem's
@@ -48,7 +46,7 @@ func (j *joining) spread(gone map[string]bool, cause map[string]string) (map[str
 	blocked := map[string]string{}
 	for more := true; more; {
 		more = false
-		broken, err := j.d.broken(j.ctx, j.w.Host, gone)
+		broken, err := j.d.broken(j.ctx, j.w, gone)
 		if err != nil {
 			return nil, err
 		}
@@ -85,8 +83,8 @@ func (j *joining) leave(k *pkgWork, who string) {
 
 // broken finds the packages that would miss something if those that go were gone, each
 // with one that it would miss.
-func (d *aptDesk) broken(ctx context.Context, h *Host, gone map[string]bool) (map[string]string, error) {
-	there, err := d.entries(ctx, h)
+func (d *aptDesk) broken(ctx context.Context, w *World, gone map[string]bool) (map[string]string, error) {
+	there, err := d.entries(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -146,55 +144,4 @@ func (e *dpkgEntry) satisfies(r relation) bool {
 	return slices.ContainsFunc(e.provides, func(p relation) bool {
 		return p.name == r.name && (r.op == "" || p.version != "" && relationHolds(p.version, r.op, r.version))
 	})
-}
-
-// entries are the packages that are there as the run so far leaves them.
-func (d *aptDesk) entries(ctx context.Context, h *Host) (map[string]*dpkgEntry, error) {
-	d.mu.Lock()
-	over := maps.Clone(d.over)
-	d.mu.Unlock()
-	there := map[string]*dpkgEntry{}
-	for resource, e := range d.real.packages {
-		if p, ok := over[resource]; e.there() && (!ok || p.there() && p.Version == e.Version) {
-			there[resource] = e
-		}
-	}
-	for _, resource := range slices.Sorted(maps.Keys(over)) {
-		if p := over[resource]; p.there() && there[resource] == nil {
-			e, err := h.show(ctx, resource, p.Version)
-			if err != nil {
-				return nil, err
-			}
-			there[resource] = e
-		}
-	}
-	return there, nil
-}
-
-// show asks apt what a version of a package depends on.
-func (h *Host) show(ctx context.Context, resource, version string) (*dpkgEntry, error) {
-	out, err := h.Run(ctx, dpkgTimeout, "apt-cache", "show", "--no-all-versions", resource+"="+version)
-	name, _, _ := strings.Cut(resource, ":")
-	e := &dpkgEntry{Pkg: installedPkg(version), name: name}
-	var failed *CommandError
-	if errors.As(err, &failed) && failed.Code > 0 {
-		return e, nil // a version out of the journal: the simulation has the last word
-	}
-	if err != nil {
-		return nil, wrap(err, "ask apt about", resource+" "+version)
-	}
-	for _, line := range strings.Split(string(out.Stdout), "\n") {
-		field, value, _ := strings.Cut(line, ": ")
-		switch field {
-		case "Architecture":
-			e.arch = value
-		case "Depends", "Pre-Depends":
-			e.depends = append(e.depends, parseRelations(value)...)
-		case "Provides":
-			e.provides = slices.Concat(parseRelations(value)...)
-		case "Recommends", "Suggests":
-			e.pulls = append(e.pulls, parseRelations(value)...)
-		}
-	}
-	return e, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -80,11 +81,11 @@ func (packages) Batch(turns []*Turn) int {
 
 // brings says that apt has to install something, a version of it or all.
 func (k *pkgWork) brings() bool {
-	return k.want.there() && (!k.now.there() || k.now.Version != k.want.Version)
+	return !k.beside && k.want.there() && (!k.now.there() || k.now.Version != k.want.Version)
 }
 
 // takes says that apt has to remove something, its configuration or all.
-func (k *pkgWork) takes() bool { return !k.want.there() && k.now.Status != k.want.Status }
+func (k *pkgWork) takes() bool { return !k.beside && !k.want.there() && k.now.Status != k.want.Status }
 
 // A joining is a batch while its transaction is worked out.
 type joining struct {
@@ -106,7 +107,9 @@ func (packages) Join(ctx context.Context, w *World, turns []*Turn) error {
 	}
 	j := &joining{ctx: ctx, w: w, d: d, turns: turns, tx: &transaction{}}
 	for _, t := range turns {
-		j.works = append(j.works, t.work.(*pkgWork))
+		k := t.work.(*pkgWork)
+		k.d = d // what it was worked out on may be of before a transaction
+		j.works = append(j.works, k)
 	}
 	if err := j.spare(); err != nil {
 		return err
@@ -135,8 +138,7 @@ func (j *joining) work(resource string) *pkgWork {
 	return nil
 }
 
-// simulate has apt say what it would do, on top of what the transactions before this one
-// do.
+// simulate has apt say what it would do, to what the transactions before this one leave.
 func (j *joining) simulate() error {
 	lines, err := j.ask(j.works)
 	if err != nil {
@@ -145,14 +147,21 @@ func (j *joining) simulate() error {
 	for _, l := range lines {
 		was := j.d.state(l.resource)
 		to := j.outcome(l)
-		if to.there() == was.there() && to.Version == was.Version {
-			continue // an earlier transaction's doing, or nothing
-		}
 		if !to.there() && !was.there() {
 			continue
 		}
 		e := pkgEffect{Resource: l.resource, From: was, To: to}
-		if k := j.work(l.resource); k != nil {
+		k := j.work(l.resource)
+		switch {
+		case k == nil:
+		case !k.brings() && !k.takes():
+			// Its own turn asked for less: a mark, or nothing.
+			k.beside = true
+			if to.there() {
+				k.want.Version = to.Version
+				e.To = k.want
+			}
+		default:
 			e.To, e.Own = k.want, true
 			if e.To.Version != to.Version && to.there() || e.To.there() != to.there() {
 				return j.at(k, fmt.Errorf("apt would not do what is declared for %s: it would leave %s", l.resource, orNone(l.version)))
@@ -182,48 +191,32 @@ func (j *joining) simulate() error {
 }
 
 // ask simulates the turns of some works.
-func (j *joining) ask(works []*pkgWork) ([]simLine, error) {
-	files := &debFiles{blobs: j.w.Blobs}
-	args, err := j.args(works, files)
-	var lines []simLine
-	if err == nil {
-		lines, err = j.d.real.simulate(j.ctx, j.w.Host, "install", args...)
+func (j *joining) ask(works []*pkgWork, more ...string) ([]simLine, error) {
+	dir, err := os.MkdirTemp("", "golem-apt-")
+	if err != nil {
+		return nil, fmt.Errorf("ask apt: %w", err)
 	}
-	return lines, errors.Join(err, files.remove())
-}
-
-// args tells apt what the transactions so far have done, and what these works want.
-func (j *joining) args(works []*pkgWork, files *debFiles) ([]string, error) {
-	var effects []pkgEffect
-	j.d.mu.Lock()
-	for _, resource := range j.d.done {
-		effects = append(effects, pkgEffect{Resource: resource, To: j.d.over[resource], Deb: j.d.debs[resource]})
-	}
-	j.d.mu.Unlock()
-	for _, k := range works {
-		if k.brings() || k.takes() && k.now.there() {
-			effects = append(effects, pkgEffect{Resource: k.r.Resource, To: k.want, Deb: k.source()})
-		}
-	}
-	for _, resource := range j.along {
-		effects = append(effects, pkgEffect{Resource: resource, To: absentPkg()})
-	}
-	last := map[string]int{}
-	for i, e := range effects {
-		last[e.Resource] = i
-	}
+	defer os.RemoveAll(dir)
+	files := &debFiles{blobs: j.w.Blobs, dir: dir}
 	var args []string
-	for i, e := range effects {
-		if last[e.Resource] != i {
+	for _, k := range works {
+		if !k.brings() && (!k.takes() || !k.now.there()) {
 			continue
 		}
-		arg, err := e.arg(files)
+		arg, err := pkgEffect{Resource: k.r.Resource, To: k.want, Deb: k.source()}.arg(files)
 		if err != nil {
 			return nil, err
 		}
 		args = append(args, arg)
 	}
-	return args, nil
+	for _, resource := range j.along {
+		args = append(args, resource+"-")
+	}
+	options, err := j.d.predicted(j.ctx, j.w, dir)
+	if err != nil {
+		return nil, err
+	}
+	return j.d.real.simulate(j.ctx, j.w.Host, "install", slices.Concat(options, more, args)...)
 }
 
 // source is the journal's own package of the version that is wanted, where no archive
@@ -252,6 +245,9 @@ func (j *joining) outcome(l simLine) Pkg {
 	to := installedPkg(l.version)
 	to.Auto = !was.there() || was.Auto
 	to.Hold = was.Hold
+	if body, ok := j.w.pkgLedger(l.resource); ok && body.Found.there() && !was.there() {
+		to.Auto = body.Found.Auto // it had made way, and is back
+	}
 	return to
 }
 
@@ -275,8 +271,7 @@ func (j *joining) leaves(resource string, was Pkg) bool {
 func (j *joining) check() error {
 	removal := slices.ContainsFunc(j.works, func(k *pkgWork) bool { return k.removal })
 	for _, e := range j.tx.effects {
-		k := j.work(e.Resource)
-		if k != nil {
+		if e.Own {
 			continue
 		}
 		if err := j.checkBeside(e, removal); err != nil {
@@ -388,26 +383,13 @@ func (j *joining) blame(err error) error {
 	return err
 }
 
-// clashes is the key of an earlier transaction that a work does not go together with.
-func (j *joining) clashes(k *pkgWork) scrolls.Key {
-	alone := *j
-	alone.d = &aptDesk{real: j.d.real, over: j.d.over, debs: j.d.debs}
-	if _, err := alone.ask([]*pkgWork{k}); err != nil {
-		return ""
-	}
-	for _, resource := range j.d.done {
-		alone.d.done = append(alone.d.done, resource)
-		if _, err := alone.ask([]*pkgWork{k}); err != nil {
-			return j.d.by[resource]
-		}
-	}
-	return ""
-}
-
 // finish writes what the transaction does into the turns, and takes it for done.
 func (j *joining) finish() error {
 	first := j.asker()
 	if err := j.waysBack(); err != nil {
+		return err
+	}
+	if err := j.files(first); err != nil {
 		return err
 	}
 	for i, k := range j.works {
@@ -429,7 +411,41 @@ func (j *joining) finish() error {
 		j.d.take(e, first.key())
 	}
 	for _, k := range j.works {
-		j.d.predict(k.r.Resource, k.want)
+		if j.tx.effect(k.r.Resource) == nil {
+			j.d.predict(k.r.Resource, k.want)
+		}
+	}
+	return nil
+}
+
+// files works out what becomes of the configuration files of packages that go, or give
+// their version back.
+func (j *joining) files(first *pkgWork) error {
+	first.keeps = nil
+	for i := range j.tx.effects {
+		e := &j.tx.effects[i]
+		entry := j.d.real.packages[e.Resource]
+		if entry == nil {
+			continue
+		}
+		found, before := e.To, []pkgFile(nil)
+		if body, ok := j.w.pkgLedger(e.Resource); ok {
+			found, before = body.Found, body.Before
+		}
+		if k := j.work(e.Resource); k != nil && k.rec.found != nil {
+			found, before = *k.rec.found, k.rec.Before
+			if len(k.r.Set) > 0 {
+				continue // it is declared, and dpkg's to see to
+			}
+		}
+		if err := j.w.settleFiles(entry, e, found, before); err != nil {
+			return err
+		}
+		keeps, err := j.w.changedConffiles(entry, e)
+		if err != nil {
+			return err
+		}
+		first.keeps = append(first.keeps, keeps...)
 	}
 	return nil
 }
@@ -471,7 +487,11 @@ func (j *joining) ledger(t *Turn) {
 		body, known := j.w.pkgLedger(e.Resource)
 		switch {
 		case e.To.there() && !e.From.there() && known && body.Found.there():
-			t.setPkgLedger(j.w, e.Resource, nil) // it had made way, and is back
+			if body.For = brings; e.To.same(body.Found) {
+				t.setPkgLedger(j.w, e.Resource, nil) // it had made way, and is back
+			} else {
+				t.setPkgLedger(j.w, e.Resource, &body)
+			}
 		case e.To.there() && !e.From.there() && !known:
 			t.setPkgLedger(j.w, e.Resource, &pkgLedger{Found: e.From, Without: j.without(e.Resource)})
 		case !e.To.there() && known && e.To.Status == body.Found.Status:

@@ -28,6 +28,8 @@ func (m *Machine) run(argv []string, dir string) (Answer, error) {
 		return m.query(flags["-f"]), nil
 	case "apt-cache":
 		return m.cache(words), nil
+	case "dpkg-deb":
+		return inspect(argv), nil
 	case "apt-mark":
 		m.Runs = append(m.Runs, argv)
 		return m.mark(words), nil
@@ -35,7 +37,8 @@ func (m *Machine) run(argv []string, dir string) (Answer, error) {
 		m.Runs = append(m.Runs, argv)
 		return m.dpkg(flags, words)
 	case "apt-get":
-		if _, sim := flags["-s"]; !sim {
+		_, sim := flags["-s"]
+		if _, only := flags["--download-only"]; !sim && !only && words[0] != "download" {
 			m.Runs = append(m.Runs, argv)
 		}
 		return m.aptGet(flags, words, dir)
@@ -107,13 +110,27 @@ func (m *Machine) cache(words []string) Answer {
 		name, version, _ := strings.Cut(words[1], "=")
 		for _, p := range m.Archive {
 			if m.id(p) == name && p.Version == version {
-				fmt.Fprintf(&out, "Package: %s\nArchitecture: %s\nVersion: %s\nDepends: %s\nProvides: %s\nRecommends: %s\n\n", p.Name, p.Arch, p.Version, p.Depends, p.Provides, p.Recommends)
+				out.WriteString(p.stanza("") + "\n")
 				return Answer{Out: out.String()}
 			}
 		}
 		return Answer{Err: "E: No packages found", Code: 100}
 	}
 	return Answer{Out: out.String()}
+}
+
+// inspect is dpkg-deb: -I FILE conffiles, and -f FILE.
+func inspect(argv []string) Answer {
+	p, err := readDeb(argv[2])
+	switch {
+	case err != nil:
+		return Answer{Err: "dpkg-deb: error: " + err.Error(), Code: 2}
+	case argv[1] == "-f":
+		return Answer{Out: p.stanza("")}
+	case len(p.Conffiles) == 0:
+		return Answer{Err: "dpkg-deb: error: open component 'conffiles' failed: No such file or directory", Code: 2}
+	}
+	return Answer{Out: strings.Join(slices.Sorted(maps.Keys(p.Conffiles)), "\n") + "\n"}
 }
 
 func (m *Machine) policy(out *strings.Builder, name string) {

@@ -20,7 +20,7 @@ type request struct {
 	away  []string
 	named []string // installed by name, and so by hand
 	purge map[string]bool
-	said  string
+	files map[string]string // given as files
 }
 
 func (r *request) has(flag string) bool { _, ok := r.flags[flag]; return ok }
@@ -38,7 +38,14 @@ func (m *Machine) aptGet(flags map[string]string, words []string, dir string) (A
 	case "download":
 		return m.download(words, dir)
 	}
-	r := &request{m: m, flags: flags, want: set{}, purge: map[string]bool{}}
+	if file := flags["Dir::State::status"]; file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return Answer{Err: "E: " + err.Error(), Code: 100}, nil
+		}
+		m = &Machine{Root: m.Root, Native: m.Native, Archive: m.Archive, Packages: readStatus(string(text))}
+	}
+	r := &request{m: m, flags: flags, want: set{}, purge: map[string]bool{}, files: map[string]string{}}
 	for _, word := range words[1:] {
 		if a := r.word(words[0], word); a.Code != 0 {
 			return a, nil
@@ -55,7 +62,7 @@ func (r *request) word(verb, word string) Answer {
 		if err != nil {
 			return Answer{Err: "E: Unsupported file " + word, Code: 100}
 		}
-		r.want[m.id(p)] = p
+		r.want[m.id(p)], r.files[m.id(p)] = p, word
 		r.named = append(r.named, m.id(p))
 		return Answer{}
 	}
@@ -120,6 +127,21 @@ func (r *request) act(verb string) (Answer, error) {
 	}
 	if r.has("-s") {
 		return Answer{Out: r.simulated(brings, takes, next)}, nil
+	}
+	if m.Unreachable {
+		for _, id := range brings {
+			if _, err := os.Stat(m.path("/var/cache/apt/archives/" + next[id].file())); err != nil && r.files[id] == "" {
+				return Answer{Err: "E: Failed to fetch " + next[id].file(), Code: 100}, nil
+			}
+		}
+	}
+	for _, id := range brings {
+		if err := m.Cache(next[id]); err != nil {
+			return Answer{}, err
+		}
+	}
+	if r.has("--download-only") {
+		return Answer{}, nil
 	}
 	return r.run(brings, takes, next)
 }
@@ -214,13 +236,6 @@ func (r *request) run(brings, takes []string, next set) (Answer, error) {
 	for id, i := range m.Packages {
 		if i.unfinished() && !slices.Contains(r.away, id) && !r.has("--fix-broken") {
 			return Answer{Err: "E: Unmet dependencies. Try 'apt --fix-broken install' with no packages (or specify a solution).", Code: 100}, nil
-		}
-	}
-	if m.Unreachable {
-		for _, id := range brings {
-			if _, err := os.Stat(m.path("/var/cache/apt/archives/" + next[id].file())); err != nil && !slices.Contains(r.named, id) {
-				return Answer{Err: "E: Failed to fetch " + next[id].file(), Code: 100}, nil
-			}
 		}
 	}
 	auto := map[string]bool{}

@@ -107,7 +107,63 @@ func (m *Machine) Save() error {
 			fmt.Fprintf(&marks, "Package: %s\nArchitecture: %s\nAuto-Installed: 1\n\n", i.Name, m.realArch(i.Package))
 		}
 	}
-	return errors.Join(err, m.write("/var/lib/apt/extended_states", marks.String()))
+	var status strings.Builder
+	for _, id := range slices.Sorted(maps.Keys(m.Packages)) {
+		i := m.Packages[id]
+		status.WriteString(i.stanza("Status: "+i.Want+" ok "+i.Status+"\n") + "\n")
+	}
+	return errors.Join(err, m.write("/var/lib/apt/extended_states", marks.String()), m.write("/var/lib/dpkg/status", status.String()))
+}
+
+// stanza is what a package says of itself.
+func (p *Package) stanza(more string) string {
+	text := "Package: " + p.Name + "\n" + more + "Architecture: " + p.Arch + "\nVersion: " + p.Version + "\n"
+	for _, field := range [][2]string{{"Depends", p.Depends}, {"Recommends", p.Recommends}, {"Conflicts", p.Conflicts}, {"Provides", p.Provides}} {
+		if field[1] != "" {
+			text += field[0] + ": " + field[1] + "\n"
+		}
+	}
+	if p.Essential {
+		text += "Essential: yes\n"
+	}
+	return text
+}
+
+// readStatus reads packages as a status file has them.
+func readStatus(text string) map[string]*Installed {
+	all := map[string]*Installed{}
+	for _, stanza := range strings.Split(text, "\n\n") {
+		i := &Installed{Package: &Package{}}
+		for _, line := range strings.Split(stanza, "\n") {
+			field, value, _ := strings.Cut(line, ": ")
+			switch field {
+			case "Package":
+				i.Name = value
+			case "Version":
+				i.Version = value
+			case "Architecture":
+				i.Arch = value
+			case "Depends":
+				i.Depends = value
+			case "Recommends":
+				i.Recommends = value
+			case "Conflicts":
+				i.Conflicts = value
+			case "Provides":
+				i.Provides = value
+			case "Essential":
+				i.Essential = value == "yes"
+			case "Status":
+				if f := strings.Fields(value); len(f) == 3 {
+					i.Want, i.Status = f[0], f[2]
+				}
+			}
+		}
+		if i.Name != "" {
+			all[i.Name] = i // of the native architecture, as everything in tests of this
+		}
+	}
+	return all
 }
 
 func (m *Machine) realArch(p *Package) string {
@@ -154,8 +210,8 @@ func (m *Machine) Print() (map[string]string, error) {
 			continue
 		}
 		text := i.Want + " " + i.Status
-		if i.Status != "not-installed" {
-			text += " " + i.Version
+		if i.Status != "not-installed" && i.Status != "config-files" {
+			text += " " + i.Version // of what is gone, dpkg keeps the last
 		}
 		if i.there() && i.Auto {
 			text += " auto"
