@@ -50,7 +50,7 @@ func (s *session) protectJournal() {
 		return
 	}
 	at := "/" + filepath.ToSlash(rel)
-	for _, suffix := range []string{"", "-wal", "-shm", ".lock", ".new", ".blobs", ".running"} {
+	for _, suffix := range []string{"", "-wal", "-shm", ".lock", ".new", ".blobs", ".running", ".scratch"} {
 		s.host.Own = append(s.host.Own, at+suffix)
 	}
 }
@@ -93,7 +93,9 @@ func (s *session) options() state.Options {
 
 func (s *session) read() (*state.Reader, error) { return state.Read(s.journal, s.options()) }
 
+// write opens the journal for a run, which alone may leave files beside it.
 func (s *session) write(ctx context.Context) (*state.Journal, error) {
+	s.host.Scratch = s.journal + ".scratch"
 	o := s.options()
 	o.Interrupt = ctx.Done()
 	return state.Open(s.journal, o)

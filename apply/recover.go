@@ -32,6 +32,9 @@ func Recover(ctx context.Context, o Options) (*Recovered, error) {
 // says so. Recovery may itself die at any point: it starts again where it was.
 func (e *engine) recover(ctx context.Context) (*Recovered, error) {
 	snap, err := e.j.Snapshot()
+	if err == nil {
+		err = e.o.Host.ClearScratch()
+	}
 	if err != nil || snap.Dead == nil {
 		return nil, err
 	}

@@ -33,6 +33,9 @@ type Host struct {
 	Exec func(context.Context, Command) (Output, error)
 	// Sleep, where set, lets time pass in place of the clock: a test's fake.
 	Sleep func(context.Context, time.Duration) error
+	// Scratch is a directory of golem's own for files that need not outlive a run; "" for
+	// the system's. What a killed run left in it, the next one clears.
+	Scratch string
 	// Running is the file that marks a changing command while it runs; "" for none.
 	Running string
 	// Own holds golem's own files (the journal), which no glyph may name.

@@ -124,7 +124,7 @@ func aptRunFor(effects []pkgEffect, files *debFiles, lift bool) (*aptRun, error)
 
 // transact runs apt for effects.
 func (w *World) transact(ctx context.Context, effects []pkgEffect, lift bool) error {
-	files := &debFiles{blobs: w.Blobs}
+	files := &debFiles{h: w.Host, blobs: w.Blobs}
 	run, err := aptRunFor(effects, files, lift)
 	if err == nil && run.mixed {
 		err = w.apt(ctx, slices.Concat(run.flags, []string{"install"}, run.args)...)

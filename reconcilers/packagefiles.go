@@ -170,7 +170,7 @@ func (k *pkgWork) captureFiles(store Store) error {
 // configuration files in them. What is fetched lies in apt's cache, where the transaction
 // finds it.
 func (k *pkgWork) fetch() (map[string][]string, error) {
-	files := &debFiles{blobs: k.w.Blobs}
+	files := &debFiles{h: k.w.Host, blobs: k.w.Blobs}
 	run, err := aptRunFor(k.tx.effects, files, k.lift || k.now.Hold)
 	all := map[string][]string{}
 	if err == nil && run.brings {
@@ -206,7 +206,7 @@ func (k *pkgWork) inspect(e pkgEffect, files *debFiles, all map[string][]string)
 			return k.readDeb(filepath.Join(k.w.Host.Root, file), e.Resource, all)
 		}
 	}
-	dir, err := os.MkdirTemp("", "golem-debs-") // apt caches nothing that lies on a disk
+	dir, err := k.w.Host.scratchDir("debs") // apt caches nothing that lies on a disk
 	if err != nil {
 		return fmt.Errorf("fetch %s: %w", e.Resource, err)
 	}

@@ -226,7 +226,7 @@ func (h *Host) captureDeb(ctx context.Context, store Store, e *dpkgEntry) (*deb,
 	if e.arch != "all" {
 		resource += ":" + e.arch
 	}
-	dir, err := os.MkdirTemp("", "golem-debs-")
+	dir, err := h.scratchDir("debs")
 	if err != nil {
 		return nil, fmt.Errorf("fetch %s %s: %w", e.name, e.Version, err)
 	}

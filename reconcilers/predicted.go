@@ -141,7 +141,7 @@ func withStatus(stanza string, p Pkg) string {
 // stanza is what a package says of itself that a transaction brings.
 func (d *aptDesk) stanza(ctx context.Context, w *World, resource, version string) (string, error) {
 	if kept := d.debs[resource]; kept != nil {
-		files := &debFiles{blobs: w.Blobs}
+		files := &debFiles{h: w.Host, blobs: w.Blobs}
 		file, err := files.write(resource, version, *kept)
 		var out Output
 		if err == nil {

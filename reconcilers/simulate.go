@@ -53,13 +53,14 @@ func (e pkgEffect) arg(files *debFiles) (string, error) {
 // debFiles are packages of the journal, written out for apt, which takes none from
 // anywhere but a file.
 type debFiles struct {
+	h     *Host
 	blobs Blobs
 	dir   string
 }
 
 func (f *debFiles) write(resource, version string, d deb) (string, error) {
 	if f.dir == "" {
-		dir, err := os.MkdirTemp("", "golem-debs-")
+		dir, err := f.h.scratchDir("debs")
 		if err != nil {
 			return "", fmt.Errorf("write out %s: %w", resource, err)
 		}

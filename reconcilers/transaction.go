@@ -192,12 +192,12 @@ func (j *joining) simulate() error {
 
 // ask simulates the turns of some works.
 func (j *joining) ask(works []*pkgWork, more ...string) ([]simLine, error) {
-	dir, err := os.MkdirTemp("", "golem-apt-")
+	dir, err := j.w.Host.scratchDir("apt")
 	if err != nil {
 		return nil, fmt.Errorf("ask apt: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	files := &debFiles{blobs: j.w.Blobs, dir: dir}
+	files := &debFiles{h: j.w.Host, blobs: j.w.Blobs, dir: dir}
 	var args []string
 	for _, k := range works {
 		if !k.brings() && (!k.takes() || !k.now.there()) {

@@ -27,7 +27,7 @@ type unitState struct {
 	// Rivals are units that run and that its start would stop, and Pulls those that do
 	// not run and that its start may start with it.
 	Rivals []string `json:"rivals,omitempty"`
-	Pulls []string `json:"pulls,omitempty"`
+	Pulls  []string `json:"pulls,omitempty"`
 }
 
 func (s *unitState) running() bool { return s.Active == "active" || s.Active == "reloading" }
