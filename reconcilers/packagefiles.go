@@ -162,6 +162,9 @@ func (k *pkgWork) captureFiles(store Store) error {
 		if err := k.w.storeFiles(store, e.Files); err != nil {
 			return err
 		}
+		if err := k.w.storeFiles(store, e.After); err != nil {
+			return err
+		}
 	}
 	return nil
 }
