@@ -130,6 +130,7 @@ func (e *engine) makePlan(ctx context.Context) error {
 	e.w.Ledger = snap.Ledger
 	e.w.Needed = e.needed
 	e.w.Recorded = func(path string) bool { return e.records[reconcilers.RecordKey("path", path)] != nil }
+	e.w.Each = reconcilers.EachOf(e.records)
 	e.w.Record = func(sort, resource string) *state.Record { return e.records[reconcilers.RecordKey(sort, resource)] }
 	e.w.Acts = true
 	e.recall(snap.Due)

@@ -111,6 +111,7 @@ func (m *maker) recall() error {
 	}
 	m.w.Recorded = func(path string) bool { return snap.Records[reconcilers.RecordKey("path", path)] != nil }
 	m.w.Where = func(key scrolls.Key) string { return m.own[key].Resource }
+	m.w.Each = reconcilers.EachOf(snap.Records)
 	m.w.Record = func(sort, resource string) *state.Record { return snap.Records[reconcilers.RecordKey(sort, resource)] }
 	return nil
 }

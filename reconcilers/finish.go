@@ -123,7 +123,7 @@ func (k *work) foundNow() Node {
 	if k.inherits() {
 		return absent()
 	}
-	return k.now
+	return k.borrowed(k.now)
 }
 
 // inherits says that the path is a directory that golem made on the way to something:

@@ -47,6 +47,7 @@ type Node struct {
 	Mtime  int64             `json:"mtime,omitempty"`  // nanoseconds; 0: any
 	Links  uint64            `json:"links,omitempty"`
 	Mount  bool              `json:"mount,omitempty"` // something is mounted on it
+	Lent   *loan             `json:"lent,omitempty"`  // of what was found: whose it was, if golem brought that
 
 	// data are the bytes, where they were small enough to be kept at hand.
 	data []byte

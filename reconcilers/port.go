@@ -160,9 +160,13 @@ type Turn struct {
 	// Acts says whether the host is changed at all.
 	Acts bool
 
-	work  any // what a reconciler other than surfaces works with
-	shift *shift
-	under *Node // what lies beneath the base after the turn
+	work any // what a reconciler other than surfaces works with
+	// lender is the package whose file was found at the path, and lent says that it is
+	// there.
+	lender string
+	lent   bool
+	shift  *shift
+	under  *Node // what lies beneath the base after the turn
 	// staysMade says that a directory stays as a made parent.
 	staysMade bool
 }
@@ -258,6 +262,17 @@ func SortLate(turns []*Turn) {
 
 // RecordKey is how a snapshot's records and ledger are keyed.
 func RecordKey(sort, resource string) string { return sort + ":" + resource }
+
+// EachOf goes through those of a snapshot's records that are of a sort.
+func EachOf(records map[string]*state.Record) func(sort string, do func(*state.Record)) {
+	return func(sort string, do func(*state.Record)) {
+		for _, r := range records {
+			if r.Sort == sort {
+				do(r)
+			}
+		}
+	}
+}
 
 // encode is json.Marshal for the reconcilers' own plain values, which cannot fail.
 func encode(v any) json.RawMessage {

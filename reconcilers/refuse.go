@@ -100,6 +100,19 @@ func checkFlags(p string, n Node) error {
 // Fit implements Reconciler: it finds the parents to be made, and everything around
 // the path that would stop the turn half way.
 func (s surfaces) Fit(w *World, t *Turn) error {
+	if t.lender != "" {
+		there, err := w.packageThere(t.lender)
+		if err != nil {
+			return err
+		}
+		if there != t.lent { // an earlier turn brings the package, or takes it
+			again, err := s.turn(w, t.Request)
+			if err != nil {
+				return err
+			}
+			*t = *again
+		}
+	}
 	if t.Step == nil {
 		return nil
 	}

@@ -63,6 +63,9 @@ func (surfaces) turn(w *World, r Request) (*Turn, error) {
 	if err := k.observe(); err != nil {
 		return nil, err
 	}
+	if err := k.callIn(); err != nil {
+		return nil, err
+	}
 	if k.strange() {
 		return k.t, k.leave()
 	}
@@ -154,7 +157,7 @@ func (k *work) findBeneath() {
 	case k.inherits():
 		k.beneath = absent()
 	default:
-		k.beneath = k.bare
+		k.beneath = k.borrowed(k.bare)
 		if k.s.made && k.bare.Type == File && k.bare.Size == 0 {
 			k.beneath = absent()
 		}

@@ -30,6 +30,8 @@ type World struct {
 	Where func(key scrolls.Key) string
 	// Record is the journal's record of a resource; nil for none.
 	Record func(sort, resource string) *state.Record
+	// Each calls a function with every record of a sort; nil for none.
+	Each func(sort string, do func(*state.Record))
 	// Acts says that the turns are enacted as they are worked out: each look is at the
 	// host itself, and nothing is taken for done.
 	Acts bool
