@@ -13,7 +13,11 @@ variable "title" {
 }
 
 scroll "site" {
-  apt "nginx-light" {}
+  # Purged when it goes, logs and all: without this, what its removal script would delete
+  # stays, and the plan says so.
+  apt "nginx-light" {
+    purge = true
+  }
 
   file "/srv/www/hello/index.html" {
     content = templatefile("templates/index.html.tftpl", { title = var.title, host = host.hostname })
