@@ -58,13 +58,7 @@ func (h *pkgHost) print(t tester) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range prints {
-		if id, ok := strings.CutPrefix(name, "package "); ok && h.stays[id] {
-			field := strings.Fields(text)
-			prints[name] = strings.Join(slices.Delete(field, 2, 3), " ")
-		}
-	}
-	return prints
+	return h.less(prints)
 }
 
 // drawArchive draws packages that need, suggest, provide and exclude each other.
@@ -284,6 +278,9 @@ func (h *pkgHost) less(prints map[string]string) map[string]string {
 	for name, text := range prints {
 		if id, ok := strings.CutPrefix(name, "package "); ok && h.stays[id] {
 			text = strings.Join(slices.Delete(strings.Fields(text), 2, 3), " ")
+		}
+		if id, ok := strings.CutPrefix(name, "/etc/"); ok && h.stays[strings.TrimSuffix(id, ".conf")] {
+			text = "of what stays"
 		}
 		out[name] = text
 	}

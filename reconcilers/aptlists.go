@@ -13,6 +13,7 @@ type aptLists struct {
 	mu       sync.Mutex
 	known    map[string]*aptName
 	provided map[string][]relation
+	shown    map[string]string // stanzas, by "name=version"
 }
 
 // An aptName is what the lists say of one name.
@@ -64,7 +65,7 @@ func (h *Host) list(ctx context.Context, name string) (*aptName, error) {
 func (h *Host) forgetLists() {
 	h.apt.mu.Lock()
 	defer h.apt.mu.Unlock()
-	h.apt.known, h.apt.provided = nil, nil
+	h.apt.known, h.apt.provided, h.apt.shown = nil, nil, nil
 }
 
 // readPolicy reads what apt-cache policy says.
@@ -141,4 +142,23 @@ func (h *Host) providers(ctx context.Context, name string) ([]relation, error) {
 	}
 	h.apt.provided[name] = all
 	return all, nil
+}
+
+// show asks apt what a version of a package says of itself.
+func (h *Host) show(ctx context.Context, pinned string) (string, error) {
+	h.apt.mu.Lock()
+	defer h.apt.mu.Unlock()
+	if stanza, ok := h.apt.shown[pinned]; ok {
+		return stanza, nil
+	}
+	out, err := h.Run(ctx, dpkgTimeout, "apt-cache", "show", "--no-all-versions", pinned)
+	if err != nil {
+		return "", wrap(err, "ask apt about", pinned)
+	}
+	stanza, _, _ := strings.Cut(string(out.Stdout), "\n\n")
+	if h.apt.shown == nil {
+		h.apt.shown = map[string]string{}
+	}
+	h.apt.shown[pinned] = stanza
+	return stanza, nil
 }

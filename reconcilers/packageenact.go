@@ -47,9 +47,8 @@ func (packages) Enact(ctx context.Context, w *World, store Store, turns []*Turn)
 	for i, t := range turns {
 		k := t.work.(*pkgWork)
 		if k.leads {
-			lead, effects = i, k.tx.effects
+			lead, effects, lift = i, k.tx.effects, k.tx.lift
 		}
-		lift = lift || k.lift || k.now.Hold
 		if k.acts() {
 			want[t.Resource] = k.want
 		}
@@ -95,7 +94,8 @@ type aptRun struct {
 
 // aptRunFor works it out. Package files out of the journal are written out for it.
 func aptRunFor(effects []pkgEffect, files *debFiles, lift bool) (*aptRun, error) {
-	run, flags := &aptRun{}, map[string]bool{"--no-remove": true}
+	// What comes for another's recommendation was shown, and is spelled out with the rest.
+	run, flags := &aptRun{}, map[string]bool{"--no-remove": true, "--no-install-recommends": true}
 	for _, e := range effects {
 		if e.Purge {
 			run.purge = append(run.purge, e.Resource)

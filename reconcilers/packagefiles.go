@@ -174,7 +174,7 @@ func (k *pkgWork) captureFiles(store Store) error {
 // finds it.
 func (k *pkgWork) fetch() (map[string][]string, error) {
 	files := &debFiles{h: k.w.Host, blobs: k.w.Blobs}
-	run, err := aptRunFor(k.tx.effects, files, k.lift || k.now.Hold)
+	run, err := aptRunFor(k.tx.effects, files, k.tx.lift)
 	all := map[string][]string{}
 	if err == nil && run.brings {
 		flags := append(slices.Clone(run.flags), "--download-only", "install")

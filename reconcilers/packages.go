@@ -345,6 +345,9 @@ type pkgTrace struct {
 	// Before are the package's configuration files as they were before golem first had
 	// apt touch it; nil: it never did.
 	Before []pkgFile `json:"before,omitempty"`
+	// Without names the packages that recommend or suggest it and did without before
+	// golem brought it.
+	Without []string `json:"without,omitempty"`
 }
 
 // A deb is a package file in the journal.
@@ -410,8 +413,6 @@ type pkgLedger struct {
 	Found Pkg `json:"found"`
 	// For names the packages it made way for; none for one that was brought.
 	For []string `json:"for,omitempty"`
-	// Without names the packages that recommend or suggest it, and did without.
-	Without []string `json:"without,omitempty"`
 }
 
 func (w *World) pkgLedger(resource string) (pkgLedger, bool) {

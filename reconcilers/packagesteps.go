@@ -59,6 +59,8 @@ func (k *pkgWork) tellBeside(t *Turn) {
 		case e.Own:
 		case !e.To.there():
 			lists["removes"] = append(lists["removes"], strings.TrimSpace(e.Resource+" "+e.From.Version))
+		case !e.From.there() && k.back(e):
+			lists["restores"] = append(lists["restores"], e.Resource+" "+e.To.Version)
 		case !e.From.there():
 			lists["installs"] = append(lists["installs"], e.Resource+" "+e.To.Version)
 		default:
@@ -67,7 +69,7 @@ func (k *pkgWork) tellBeside(t *Turn) {
 			c.Irreversible = append(slices.Clone(c.Irreversible), what+" comes with it and stays so")
 		}
 	}
-	for _, what := range []string{"installs", "upgrades", "removes"} {
+	for _, what := range []string{"installs", "upgrades", "removes", "restores"} {
 		if names := lists[what]; len(names) > 0 {
 			c.Reason += "; " + what + " " + strings.Join(names, ", ") + " with it"
 			if c.After == nil {
@@ -76,6 +78,12 @@ func (k *pkgWork) tellBeside(t *Turn) {
 			c.After[what] = names
 		}
 	}
+}
+
+// back says that an effect gives a package back that had made way.
+func (k *pkgWork) back(e pkgEffect) bool {
+	body, ok := k.w.pkgLedger(e.Resource)
+	return ok && body.Found.there()
 }
 
 const archives = "/var/cache/apt/archives/"

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -93,15 +95,8 @@ func (s *sweeping) madeWay(resource string) error {
 		return nil // lent to a glyph that has not had its turn
 	}
 	k := s.work(resource, body, now, body.Found)
-	k.want.Triple = ""
-	if k.source() == nil {
-		said, err := s.w.Host.list(s.ctx, resource)
-		if err != nil {
-			return err
-		}
-		if said == nil || !slices.Contains(said.versions, body.Found.Version) {
-			return nil // it cannot be had, as the plan that took it said
-		}
+	if had, err := k.canBeHad(); err != nil || !had {
+		return err // it cannot be had, as the plan that took it said
 	}
 	j := &joining{ctx: s.ctx, w: s.w, d: s.d.without(s.goes), works: []*pkgWork{k}, turns: []*Turn{{}}, tx: &transaction{}}
 	if err := errors.Join(j.simulate(), j.check()); err != nil {
@@ -135,25 +130,19 @@ func (s *sweeping) put(k *pkgWork) {
 	s.turns = append(s.turns, t)
 }
 
-// spareBrought finds the idle packages that nothing needs, by golem's own account and by
-// apt's, so that each alone would leave them.
+// spareBrought finds the idle packages that nothing needs, and that can go without
+// anything else having to.
 func (s *sweeping) spareBrought() error {
 	there, err := s.d.entries(s.ctx, s.w)
 	if err != nil {
 		return err
 	}
-	gone := map[string]bool{}
-	for resource := range s.unneeded(there) {
-		gone[resource] = true
+	gone := s.unneeded(there)
+	if len(gone) > 0 {
+		if err := s.protect(gone); err != nil {
+			return err
+		}
 	}
-	if len(gone) == 0 {
-		return nil
-	}
-	takes, err := s.autoremove()
-	if err != nil {
-		return err
-	}
-	maps.DeleteFunc(gone, func(resource string, _ bool) bool { return !takes[resource] })
 	for len(gone) > 0 {
 		broken, err := s.d.broken(s.ctx, s.w, gone)
 		if err != nil {
@@ -165,6 +154,9 @@ func (s *sweeping) spareBrought() error {
 		for _, needed := range broken {
 			delete(gone, needed)
 		}
+	}
+	if err := s.agree(gone); err != nil {
+		return err
 	}
 	for _, resource := range slices.Sorted(maps.Keys(gone)) {
 		body, _ := s.w.pkgLedger(resource)
@@ -179,8 +171,69 @@ func (s *sweeping) spareBrought() error {
 	return nil
 }
 
-// unneeded are the idle packages that nothing leads to: no dependency, and nobody's
-// recommendation or suggestion but those of packages that did without before.
+// protect spares what apt is told never to remove of its own accord, and the kernel that
+// runs.
+func (s *sweeping) protect(gone map[string]bool) error {
+	out, err := s.w.Host.Run(s.ctx, dpkgTimeout, "apt-config", "dump", "APT::NeverAutoRemove")
+	if err != nil {
+		return fmt.Errorf("ask apt what it never removes: %w", err)
+	}
+	var never []*regexp.Regexp
+	for _, line := range strings.Split(string(out.Stdout), "\n") {
+		_, quoted, _ := strings.Cut(line, " \"")
+		pattern, _, ok := strings.Cut(quoted, "\";")
+		if r, err := regexp.CompilePOSIX(pattern); ok && pattern != "" && err == nil {
+			never = append(never, r)
+		}
+	}
+	kernel := "linux-image-" + s.w.Host.kernel()
+	maps.DeleteFunc(gone, func(resource string, _ bool) bool {
+		name, _, _ := strings.Cut(resource, ":")
+		return name == kernel || slices.ContainsFunc(never, func(r *regexp.Regexp) bool { return r.MatchString(name) })
+	})
+	return nil
+}
+
+// kernel is the release of the kernel that runs.
+func (h *Host) kernel() string {
+	release, _ := os.ReadFile("/proc/sys/kernel/osrelease") // without one, no package is its
+	return strings.TrimSpace(string(release))
+}
+
+// agree has apt say that the packages can go and nothing else goes or comes with them;
+// else those stay that cannot go so by themselves.
+func (s *sweeping) agree(gone map[string]bool) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	clean, err := s.clean(slices.Sorted(maps.Keys(gone)))
+	if err != nil || clean {
+		return err
+	}
+	for _, resource := range slices.Sorted(maps.Keys(gone)) {
+		if clean, err = s.clean([]string{resource}); err != nil {
+			return err
+		}
+		if !clean {
+			delete(gone, resource)
+		}
+	}
+	return nil
+}
+
+// clean says whether apt would take just these packages.
+func (s *sweeping) clean(names []string) (bool, error) {
+	j := &joining{ctx: s.ctx, w: s.w, d: s.d, along: names}
+	lines, err := j.ask(nil)
+	var said *AptError
+	if errors.As(err, &said) {
+		return false, nil
+	}
+	return len(lines) == len(names), err
+}
+
+// unneeded are the idle packages that nothing leads to: no dependency, recommendation or
+// suggestion but those of packages that did without before.
 func (s *sweeping) unneeded(there map[string]*dpkgEntry) map[string]bool {
 	idle := map[string]map[string]bool{}
 	for _, resource := range s.idle {
@@ -199,10 +252,10 @@ func (s *sweeping) unneeded(there map[string]*dpkgEntry) map[string]bool {
 		}
 		needed[resource] = true
 		e := there[resource]
-		for n, any := range slices.Concat(e.depends, e.pulls) {
+		for _, any := range slices.Concat(e.depends, e.pulls) {
 			for _, r := range any {
 				for _, other := range offers[r.name] {
-					if there[other].satisfies(r) && (n < len(e.depends) || !idle[other][resource]) {
+					if there[other].satisfies(r) && !idle[other][resource] {
 						visit(other)
 					}
 				}
@@ -221,17 +274,6 @@ func (s *sweeping) unneeded(there map[string]*dpkgEntry) map[string]bool {
 		}
 	}
 	return gone
-}
-
-// autoremove is what apt would take of its own accord, if only dependencies counted.
-func (s *sweeping) autoremove() (map[string]bool, error) {
-	j := &joining{ctx: s.ctx, w: s.w, d: s.d}
-	lines, err := j.ask(nil, "--auto-remove", "-o", "APT::AutoRemove::RecommendsImportant=false", "-o", "APT::AutoRemove::SuggestsImportant=false")
-	takes := map[string]bool{}
-	for _, l := range lines {
-		takes[l.resource] = l.version == ""
-	}
-	return takes, err
 }
 
 // sweepText says what becomes of a package that golem brought along.

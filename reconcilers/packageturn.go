@@ -274,7 +274,7 @@ func (k *pkgWork) undeclare() error {
 	rest := k.remaining()
 	switch found := k.rec.found; {
 	case len(rest) > 0:
-		k.reason = fmt.Sprintf("left as it is: %s is the same package", rest[0].Key)
+		return k.hand(rest)
 	case found == nil:
 		k.reason = "nothing is known of it before golem; left as it is"
 	case k.w.Needed(RecordKey(PackageSort, k.r.Resource)):
@@ -290,6 +290,30 @@ func (k *pkgWork) undeclare() error {
 		k.reason = "somebody put it on hold since; left as it is"
 	default:
 		k.takeAway(*found)
+	}
+	return nil
+}
+
+// hand leaves a package to the glyphs that stay on it: what none of those asks for is
+// given back.
+func (k *pkgWork) hand(rest []state.Layer) error {
+	k.reason = fmt.Sprintf("%s is the same package", rest[0].Key)
+	if k.rec.found == nil || !k.now.there() {
+		return nil
+	}
+	wish := ""
+	k.want.Hold = k.restHold()
+	for _, l := range rest {
+		wish = orText(str(l.Glyph.Attrs, "version"), wish)
+		if h, ok := l.Glyph.Attrs["hold"].(bool); ok {
+			k.want.Hold = h
+		}
+	}
+	if wish == "" && k.rec.found.there() && k.unpinned() {
+		k.want.Version = k.rec.found.Version
+	}
+	if k.acts() {
+		k.effect = "restore"
 	}
 	return nil
 }
@@ -547,15 +571,15 @@ func (k *pkgWork) after() *state.Record {
 	if len(layers) == 0 {
 		return nil
 	}
+	for i := range layers { // what was done for one is done for all: the last gives it back
+		layers[i].Changed = layers[i].Changed || k.rec.changed()
+	}
 	rec := &state.Record{Sort: PackageSort, Resource: k.r.Resource, Layers: layers}
 	if k.rec.found != nil {
 		rec.Found = encode(k.rec.found)
 	}
 	trace := k.rec.pkgTrace
 	trace.Left = k.want
-	if len(k.r.Set) == 0 {
-		trace.Left = k.rec.Left
-	}
 	rec.After = encode(trace)
 	return rec
 }

@@ -140,7 +140,13 @@ func withStatus(stanza string, p Pkg) string {
 
 // stanza is what a package says of itself that a transaction brings.
 func (d *aptDesk) stanza(ctx context.Context, w *World, resource, version string) (string, error) {
-	if kept := d.debs[resource]; kept != nil {
+	kept := d.debs[resource]
+	if body, ok := w.pkgLedger(resource); ok && kept == nil {
+		if d, ok := body.Debs[version]; ok {
+			kept = &d
+		}
+	}
+	if kept != nil {
 		files := &debFiles{h: w.Host, blobs: w.Blobs}
 		file, err := files.write(resource, version, *kept)
 		var out Output
@@ -149,12 +155,7 @@ func (d *aptDesk) stanza(ctx context.Context, w *World, resource, version string
 		}
 		return string(out.Stdout), errors.Join(err, files.remove())
 	}
-	out, err := w.Host.Run(ctx, dpkgTimeout, "apt-cache", "show", "--no-all-versions", resource+"="+version)
-	if err != nil {
-		return "", wrap(err, "ask apt about", resource+" "+version)
-	}
-	first, _, _ := strings.Cut(string(out.Stdout), "\n\n")
-	return first, nil
+	return w.Host.show(ctx, resource+"="+version)
 }
 
 // entry is the package that a stanza describes.

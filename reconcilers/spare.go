@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 )
@@ -16,9 +17,12 @@ func (j *joining) spare() error {
 				gone[k.r.Resource], cause[k.r.Resource] = true, k.r.Resource
 			}
 		}
+		j.along, j.returns = nil, nil
 		if len(gone) == 0 {
-			j.along = nil
 			return nil
+		}
+		if err := j.comeback(gone); err != nil {
+			return err
 		}
 		blocked, err := j.spread(gone, cause)
 		if err != nil {
@@ -30,7 +34,6 @@ func (j *joining) spare() error {
 			}
 			continue
 		}
-		j.along = nil
 		for _, resource := range slices.Sorted(maps.Keys(gone)) {
 			if cause[resource] != resource {
 				j.along = append(j.along, resource)
@@ -46,7 +49,7 @@ func (j *joining) spread(gone map[string]bool, cause map[string]string) (map[str
 	blocked := map[string]string{}
 	for more := true; more; {
 		more = false
-		broken, err := j.d.broken(j.ctx, j.w, gone)
+		broken, err := j.d.broken(j.ctx, j.w, gone, j.returns...)
 		if err != nil {
 			return nil, err
 		}
@@ -62,6 +65,48 @@ func (j *joining) spread(gone map[string]bool, cause map[string]string) (map[str
 	return blocked, nil
 }
 
+// comeback finds the packages that made way for what goes now, all of it: the way back
+// from one transaction is one transaction.
+func (j *joining) comeback(gone map[string]bool) error {
+	if j.alone || j.works[0].sweeps { // in the last wave what comes back has a turn of its own
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(j.w.Ledger)) {
+		entry := j.w.Ledger[key]
+		if entry == nil || entry.Sort != PackageSort {
+			continue
+		}
+		body, ok := j.w.pkgLedger(entry.Resource)
+		now := j.d.state(entry.Resource)
+		if !ok || !body.Found.there() || now.there() || len(body.For) == 0 || j.w.Needed(RecordKey(PackageSort, entry.Resource)) {
+			continue
+		}
+		stays := func(other string) bool { return !gone[other] && j.d.state(other).there() }
+		if slices.ContainsFunc(body.For, stays) || !slices.ContainsFunc(body.For, func(other string) bool { return gone[other] }) {
+			continue
+		}
+		k := &pkgWork{
+			ctx: j.ctx, w: j.w, d: j.d, r: Request{Sort: PackageSort, Resource: entry.Resource}, now: now, want: body.Found,
+			rec: &pkgRecord{pkgTrace: body.pkgTrace, found: &body.Found},
+		}
+		if had, err := k.canBeHad(); err != nil {
+			return err
+		} else if had {
+			j.returns = append(j.returns, k)
+		}
+	}
+	return nil
+}
+
+// canBeHad says whether there is a source of the version that is wanted.
+func (k *pkgWork) canBeHad() (bool, error) {
+	if k.source() != nil {
+		return true, nil
+	}
+	said, err := k.w.Host.list(k.ctx, k.r.Resource)
+	return said != nil && slices.Contains(said.versions, k.want.Version), err
+}
+
 // leave lets a package stay that something needs. For golem's own sake it becomes a
 // by-product again; for a stranger's it is forgotten.
 func (j *joining) leave(k *pkgWork, who string) {
@@ -71,8 +116,12 @@ func (j *joining) leave(k *pkgWork, who string) {
 		k.want.Hold = false
 	}
 	k.effect = "forget"
-	_, beside := j.w.pkgLedger(who)
-	if beside || j.w.Record(PackageSort, who) != nil || j.w.Needed(RecordKey(PackageSort, who)) || j.earlier(who) != "" {
+	if k.sweeps {
+		body, _ := j.w.pkgLedger(k.r.Resource)
+		k.stays = &body
+		return
+	}
+	if j.golems(who) {
 		k.want.Auto = true
 		k.effect, k.reason = "mark", string(j.d.key(who))+" needs it: marked automatic again"
 		k.stays = &pkgLedger{pkgTrace: k.rec.pkgTrace, Found: *k.rec.found}
@@ -81,12 +130,32 @@ func (j *joining) leave(k *pkgWork, who string) {
 	k.reason = who + " needs it now; left as it is"
 }
 
+// golems says that a package is golem's: declared when the run is over, or brought by
+// it, or in a version that golem brought and has not given back yet.
+func (j *joining) golems(resource string) bool {
+	if j.w.Needed(RecordKey(PackageSort, resource)) || j.earlier(resource) != "" {
+		return true
+	}
+	if body, ok := j.w.pkgLedger(resource); ok {
+		return !body.Found.there()
+	}
+	record := j.w.Record(PackageSort, resource)
+	var found Pkg
+	return record != nil && !IsUnknown(record.Found) && json.Unmarshal(record.Found, &found) == nil &&
+		(!found.there() || found.Version != j.d.state(resource).Version)
+}
+
 // broken finds the packages that would miss something if those that go were gone, each
 // with one that it would miss.
-func (d *aptDesk) broken(ctx context.Context, w *World, gone map[string]bool) (map[string]string, error) {
+func (d *aptDesk) broken(ctx context.Context, w *World, gone map[string]bool, comes ...*pkgWork) (map[string]string, error) {
 	there, err := d.entries(ctx, w)
 	if err != nil {
 		return nil, err
+	}
+	for _, k := range comes {
+		if there[k.r.Resource], err = d.entry(ctx, w, k.r.Resource, k.want.Version); err != nil {
+			return nil, err
+		}
 	}
 	offers := offersOf(there)
 	missing := map[string]string{}

@@ -25,6 +25,7 @@ func (e *TurnError) Unwrap() error { return e.Err }
 // A transaction is what one run of apt does for the turns of a batch.
 type transaction struct {
 	effects []pkgEffect
+	lift    bool // something of it is on hold, and may be changed
 }
 
 // Same implements Sight.
@@ -71,6 +72,12 @@ func (packages) Batch(turns []*Turn) int {
 			return i
 		}
 		k := t.work.(*pkgWork)
+		if first := turns[0].work.(*pkgWork); first.tx != nil { // the plan has joined them
+			if k.tx != first.tx {
+				return i
+			}
+			continue
+		}
 		brings, takes = brings || k.brings(), takes || k.takes()
 		if brings && takes {
 			return i
@@ -97,6 +104,9 @@ type joining struct {
 	tx    *transaction
 	// along are golem's by-products that go with what is taken away, since they need it.
 	along []string
+	// returns are packages that had made way for what goes, and come back with that.
+	returns []*pkgWork
+	alone   bool // nothing comes back in this transaction
 }
 
 // Join implements Reconciler.
@@ -111,21 +121,32 @@ func (packages) Join(ctx context.Context, w *World, turns []*Turn) error {
 		k.d = d // what it was worked out on may be of before a transaction
 		j.works = append(j.works, k)
 	}
+	err = j.workOut()
+	if err != nil && len(j.returns) > 0 {
+		j.alone, j.tx = true, &transaction{}
+		err = j.workOut() // they come back by themselves, if they can
+	}
+	if err != nil {
+		return err
+	}
+	return j.finish()
+}
+
+// workOut has apt say what it would do for the batch.
+func (j *joining) workOut() error {
 	if err := j.spare(); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(j.works, func(k *pkgWork) bool { return k.brings() || k.takes() }) {
-		if bad := d.real.broken(); len(bad) > 0 && !d.recovers {
-			return &BrokenPackagesError{bad}
-		}
-		if err := j.simulate(); err != nil {
-			return err
-		}
-		if err := j.check(); err != nil {
-			return err
-		}
+	if !slices.ContainsFunc(j.works, func(k *pkgWork) bool { return k.brings() || k.takes() }) {
+		return nil
 	}
-	return j.finish()
+	if bad := j.d.real.broken(); len(bad) > 0 && !j.d.recovers {
+		return &BrokenPackagesError{bad}
+	}
+	if err := j.simulate(); err != nil {
+		return err
+	}
+	return j.check()
 }
 
 // work finds the batch's own work on a package.
@@ -154,6 +175,9 @@ func (j *joining) simulate() error {
 		k := j.work(l.resource)
 		switch {
 		case k == nil:
+			if back := j.returning(l.resource); back != nil && back.want.Version == to.Version {
+				e.To, e.Deb = back.want, back.source()
+			}
 		case !k.brings() && !k.takes():
 			// Its own turn asked for less: a mark, or nothing.
 			k.beside = true
@@ -199,7 +223,7 @@ func (j *joining) ask(works []*pkgWork, more ...string) ([]simLine, error) {
 	defer os.RemoveAll(dir)
 	files := &debFiles{h: j.w.Host, blobs: j.w.Blobs, dir: dir}
 	var args []string
-	for _, k := range works {
+	for _, k := range slices.Concat(works, j.returns) {
 		if !k.brings() && (!k.takes() || !k.now.there()) {
 			continue
 		}
@@ -267,10 +291,23 @@ func (j *joining) leaves(resource string, was Pkg) bool {
 	return e != nil && j.w.leavesTrace(e)
 }
 
+// returning finds a package that comes back.
+func (j *joining) returning(resource string) *pkgWork {
+	for _, k := range j.returns {
+		if k.r.Resource == resource {
+			return k
+		}
+	}
+	return nil
+}
+
 // check refuses what nobody consented to.
 func (j *joining) check() error {
 	removal := slices.ContainsFunc(j.works, func(k *pkgWork) bool { return k.removal })
 	for _, e := range j.tx.effects {
+		if err := j.checkProvided(e); err != nil {
+			return err
+		}
 		if e.Own {
 			continue
 		}
@@ -303,6 +340,31 @@ func (j *joining) checkBeside(e pkgEffect, removal bool) error {
 	for _, g := range j.d.declared[e.Resource] {
 		if wish := str(g.Attrs, "version"); e.To.there() && !versionFits(wish, e.To.Version) {
 			return j.at(k, fmt.Errorf("this would bring %s to %s, and %s wants %s", e.Resource, e.To.Version, g.Key, wish))
+		}
+	}
+	return nil
+}
+
+// checkProvided refuses a version that does not provide a name which a glyph knows the
+// package by.
+func (j *joining) checkProvided(e pkgEffect) error {
+	if !e.To.there() {
+		return nil
+	}
+	var entry *dpkgEntry
+	for _, g := range j.d.declared[e.Resource] {
+		if j.d.real.own(g) == e.Resource {
+			continue
+		}
+		if entry == nil {
+			var err error
+			if entry, err = j.d.entry(j.ctx, j.w, e.Resource, e.To.Version); err != nil {
+				return err
+			}
+		}
+		name, _, _ := strings.Cut(str(g.Attrs, "name"), ":")
+		if !entry.satisfies(relation{name: name}) {
+			return j.at(j.asker(), fmt.Errorf("this would bring %s to %s, which does not provide %s any more (%s)", e.Resource, e.To.Version, name, g.Key))
 		}
 	}
 	return nil
@@ -372,7 +434,7 @@ func (j *joining) blame(err error) error {
 		}
 		for _, other := range j.works[:i] {
 			if _, pair := j.ask([]*pkgWork{other, k}); pair != nil {
-				return j.at(k, fmt.Errorf("%s and %s do not go together: %w", k.r.Set[0].Key, other.r.Set[0].Key, err))
+				return j.at(k, fmt.Errorf("%s and %s do not go together: %w", k.key(), other.key(), err))
 			}
 		}
 		if key := j.clashes(k); key != "" {
@@ -391,6 +453,14 @@ func (j *joining) finish() error {
 	}
 	if err := j.files(first); err != nil {
 		return err
+	}
+	for _, k := range j.works {
+		if e := j.tx.effect(k.r.Resource); e != nil && e.Own && e.To.there() && !e.From.there() && k.rec.Without == nil {
+			k.rec.Without = j.without(k.r.Resource, e.To.Version)
+		}
+	}
+	for _, k := range j.works {
+		j.tx.lift = j.tx.lift || (k.brings() || k.takes()) && k.now.Hold
 	}
 	for i, k := range j.works {
 		k.tx, k.leads, k.ends = j.tx, k == first, i == len(j.works)-1
@@ -493,7 +563,7 @@ func (j *joining) ledger(t *Turn) {
 				t.setPkgLedger(j.w, e.Resource, &body)
 			}
 		case e.To.there() && !e.From.there() && !known:
-			t.setPkgLedger(j.w, e.Resource, &pkgLedger{Found: e.From, Without: j.without(e.Resource)})
+			t.setPkgLedger(j.w, e.Resource, &pkgLedger{Found: e.From, pkgTrace: pkgTrace{Without: j.without(e.Resource, e.To.Version)}})
 		case !e.To.there() && known && e.To.Status == body.Found.Status:
 			t.setPkgLedger(j.w, e.Resource, nil)
 		case !e.To.there() && !known:
@@ -506,17 +576,23 @@ func (j *joining) ledger(t *Turn) {
 	}
 }
 
-// without lists the packages on the host that recommend or suggest one that is not
-// there.
-func (j *joining) without(resource string) []string {
-	name, _, _ := strings.Cut(resource, ":")
+// without lists the packages on the host that name one which is not there, or something
+// that it provides: all of them do without it.
+func (j *joining) without(resource, version string) []string {
+	e, err := j.d.entry(j.ctx, j.w, resource, version)
+	if err != nil {
+		return nil // nothing is known to do without it, and it stays as long as anything names it
+	}
 	var who []string
-	for other, e := range j.d.real.packages {
-		if !e.there() || !j.d.state(other).there() {
+	for other, have := range j.d.real.packages {
+		if !have.there() || !j.d.state(other).there() {
 			continue
 		}
-		if slices.ContainsFunc(slices.Concat(e.pulls...), func(r relation) bool { return r.name == name }) {
-			who = append(who, other)
+		for _, any := range slices.Concat(have.depends, have.pulls) {
+			if slices.ContainsFunc(any, e.satisfies) {
+				who = append(who, other)
+				break
+			}
 		}
 	}
 	slices.Sort(who)

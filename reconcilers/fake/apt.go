@@ -28,6 +28,8 @@ func (m *Machine) run(argv []string, dir string) (Answer, error) {
 		return m.query(flags["-f"]), nil
 	case "apt-cache":
 		return m.cache(words), nil
+	case "apt-config":
+		return Answer{Out: "APT::NeverAutoRemove \"\";\nAPT::NeverAutoRemove:: \"^kernel-.*\";\n"}, nil
 	case "dpkg-deb":
 		return inspect(argv), nil
 	case "apt-mark":

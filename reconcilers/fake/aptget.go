@@ -106,7 +106,7 @@ func (r *request) word(verb, word string) Answer {
 // act works the transaction out, and does it unless it is only asked for.
 func (r *request) act(verb string) (Answer, error) {
 	m := r.m
-	next, said := m.solve(r.want, r.away)
+	next, said := m.solve(r.want, r.away, !r.has("--no-install-recommends"))
 	if said != "" {
 		return Answer{Out: "The following packages have unmet dependencies:\n" + said + "\n", Err: "E: Unable to correct problems, you have held broken packages.", Code: 100}, nil
 	}

@@ -113,12 +113,14 @@ type solver struct {
 	keep    map[string]bool // asked for by name: stays what it is
 	refused map[string]bool // asked away
 	brought map[string]bool
-	said    string // why it cannot be
+	// recommends says that what is recommended comes, too.
+	recommends bool
+	said       string // why it cannot be
 }
 
 // solve brings wanted packages and takes others away.
-func (m *Machine) solve(want set, away []string) (set, string) {
-	s := &solver{m: m, next: m.installed(), keep: map[string]bool{}, refused: map[string]bool{}, brought: map[string]bool{}}
+func (m *Machine) solve(want set, away []string, recommends bool) (set, string) {
+	s := &solver{m: m, next: m.installed(), keep: map[string]bool{}, refused: map[string]bool{}, brought: map[string]bool{}, recommends: recommends}
 	for _, id := range away {
 		delete(s.next, id)
 		s.refused[id] = true
@@ -169,7 +171,7 @@ func (s *solver) fix() bool {
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.brought)) {
 		p := s.next[id]
-		if p == nil {
+		if p == nil || !s.recommends {
 			continue
 		}
 		for _, any := range relations(p.Recommends) {
