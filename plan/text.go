@@ -248,8 +248,8 @@ func (out *Printer) clip(line string, indent int) string {
 func (out *Printer) byProducts(b *strings.Builder, p *Plan) {
 	lines := map[string][]string{}
 	for _, t := range p.Wave {
-		if t.Step == nil || !t.ByProduct() || !t.Acts {
-			continue
+		if t.Step == nil || !t.ByProduct() || !t.Acts || reconcilers.ByProductTitle(t.Sort) == "" {
+			continue // what becomes of units stands in a section of its own
 		}
 		op, why := state.Replace, reconcilers.ByProductText(t)
 		if t.Removes() {

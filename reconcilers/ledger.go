@@ -149,10 +149,13 @@ func ByProductName(t *Turn) string {
 
 // ByProductTitle is what stands above the by-products of a sort.
 func ByProductTitle(sort string) string {
-	if sort == PackageSort {
+	switch sort {
+	case PackageSort:
 		return "Packages golem brought along, or that made way"
+	case PathSort:
+		return "Directories golem made on the way"
 	}
-	return "Directories golem made on the way"
+	return ""
 }
 
 // ByProductText says what becomes of a by-product.
