@@ -111,7 +111,7 @@ func (s *session) load() (*scrolls.Scroll, error) {
 		return nil, &usageError{command: s.c.FullName(), err: fmt.Errorf("one scroll, not %d", s.c.Args().Len())}
 	}
 	return scrolls.Load(path, scrolls.Options{
-		Kinds: reconcilers.Kinds(), Facts: s.host.Facts(), Environ: os.Environ(),
+		Kinds: reconcilers.Kinds(), Checks: reconcilers.Checks, Facts: s.host.Facts(), Environ: os.Environ(),
 		VarFiles: s.c.StringSlice("var-file"), Vars: s.c.StringSlice("var"), Name: s.c.String("name"),
 		HostPolicy: filepath.Join(s.host.Root, "etc/golem/golem.hcl"),
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golem/plan"
@@ -21,7 +22,7 @@ func (e *engine) recall(due []state.Due) {
 		if d.Lineage != e.o.Lineage {
 			continue
 		}
-		if e.plan.Trigger(d.Name) == nil {
+		if !e.plan.IsDeclared(d.Leaf, d.Name) {
 			e.clearDue(d)
 			continue
 		}
@@ -40,6 +41,9 @@ func (e *engine) clearDue(d state.Due) {
 
 // call journals what steps make due, with their intent.
 func (e *engine) call(tx *state.Tx, steps []*state.Step) error {
+	if err := e.callChecks(tx, steps); err != nil {
+		return err
+	}
 	for _, t := range e.plan.Triggers {
 		for _, s := range steps {
 			for _, part := range s.Glyphs {
@@ -51,13 +55,9 @@ func (e *engine) call(tx *state.Tx, steps []*state.Step) error {
 					return fmt.Errorf("make %s due: %w", t.Name(), err)
 				}
 				d := state.Due{Lineage: e.o.Lineage, Leaf: t.Leaf, Name: t.Name(), Step: s.ID, Body: body}
-				if was, ok := e.due[d.Name]; ok {
-					d.Leaf = was.Leaf
-				}
-				if err := tx.SetDue(d); err != nil {
+				if err := e.setDue(tx, d); err != nil {
 					return err
 				}
-				e.due[d.Name] = d
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func (e *engine) fire(ctx context.Context, leaf string, late bool) error {
 		}
 	}
 	fire, met := e.plan.Firing(e.isDue, leaf, late)
-	if len(fire) > 0 && !e.begun {
+	if (len(fire) > 0 || e.checksDue(leaf)) && !e.begun {
 		if err := e.do(e.begin); err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (e *engine) fire(ctx context.Context, leaf string, late bool) error {
 		e.clearDue(e.due[t.Name()])
 		delete(e.due, t.Name())
 	}
-	return nil
+	return e.check(ctx, leaf, len(fire) > 0)
 }
 
 // flush does what the changes so far call for, as often as the leaf's policy lets it.
@@ -152,11 +152,27 @@ func (e *engine) fireLate(ctx context.Context) {
 		e.clearDue(e.due[t.Name()])
 		delete(e.due, t.Name())
 	}
+	again := map[string]bool{}
 	for _, t := range fire {
 		if err := e.pull(ctx, t); err != nil {
 			e.late(t.Leaf, err)
+			continue
+		}
+		again[t.Leaf] = true
+	}
+	for _, leaf := range e.plan.Leaves {
+		if again[leaf.Path] {
+			e.patience = e.newPatience(leaf)
+			if err := e.check(ctx, leaf.Path, true); err != nil {
+				e.late(leaf.Path, err)
+			}
 		}
 	}
+}
+
+// checksDue says whether an earlier run, or this one, left checks of a leaf due.
+func (e *engine) checksDue(leaf string) bool {
+	return slices.ContainsFunc(e.plan.ChecksOf(leaf), func(c plan.Check) bool { return e.isDue(c.Name()) })
 }
 
 func (e *engine) late(leaf string, err error) {

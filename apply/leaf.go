@@ -87,7 +87,8 @@ func acting(turns []*reconcilers.Turn) bool {
 // fires says whether a leaf has triggers that an earlier run left due, or that this one
 // makes due before its turn ends.
 func (e *engine) fires(leaf *plan.Leaf) bool {
-	return slices.ContainsFunc(e.plan.Due, func(d plan.Due) bool { return d.Leaf == leaf.Path && !d.Late })
+	return slices.ContainsFunc(e.plan.Due, func(d plan.Due) bool { return d.Leaf == leaf.Path && !d.Late }) ||
+		slices.ContainsFunc(e.plan.Checks, func(c plan.Check) bool { return c.Leaf == leaf.Path })
 }
 
 // fatal marks an error of the journal itself: golem must not act without it.

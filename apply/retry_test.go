@@ -169,3 +169,5 @@ func (h *lawHost) read(t *testing.T, name string) string {
 	}
 	return string(data)
 }
+
+func writeFile(path string) error { return os.WriteFile(path, nil, 0o600) }

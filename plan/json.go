@@ -62,6 +62,9 @@ func (p *Plan) Document() Document {
 	for _, due := range p.Due {
 		d.Due = append(d.Due, due.Name())
 	}
+	for _, c := range p.Checks {
+		d.Due = append(d.Due, c.Name())
+	}
 	for _, t := range p.Wave {
 		if t.Step != nil && t.ByProduct() && t.Removes() {
 			d.ByProducts = append(d.ByProducts, valid(reconcilers.ByProductName(t)))

@@ -75,6 +75,7 @@ func Make(in Input) (*Plan, error) {
 	}
 	m.gather(glyphs)
 	m.triggers(glyphs)
+	m.listChecks()
 	m.work()
 	if err := m.mistakes(); err != nil {
 		return nil, err
@@ -84,6 +85,7 @@ func Make(in Input) (*Plan, error) {
 	if err := m.mistakes(); err != nil {
 		return nil, err
 	}
+	m.checks()
 	m.updates(glyphs)
 	m.plan.Leaves = m.leaves
 	return m.plan, nil

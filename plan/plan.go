@@ -36,6 +36,8 @@ type Plan struct {
 	Leaves   []*Leaf
 	// Wave are the turns of the run's last wave.
 	Wave []*reconcilers.Turn
+	// AllChecks are those that the scroll declares, and Checks those that the run makes.
+	AllChecks, Checks []Check
 	// Updates are keys whose record changes without an op.
 	Updates []Update
 	// Triggers are all that the scroll declares.
@@ -143,7 +145,7 @@ func (s *Summary) Add(op state.Op) {
 
 // Empty says that a run would do nothing to the host and write nothing about it.
 func (p *Plan) Empty() bool {
-	if p.Recovers != nil || len(p.Due) > 0 {
+	if p.Recovers != nil || len(p.Due)+len(p.Checks) > 0 {
 		return false
 	}
 	for _, t := range p.Wave {

@@ -102,6 +102,7 @@ func (p *Plan) Text(out *Printer) error {
 	}
 	out.byProducts(b, p)
 	out.Units(b, p.Effects())
+	out.checks(b, p)
 	out.warnings(b, p)
 	for _, key := range p.Unknown {
 		fmt.Fprintf(b, "\n%s: unknown kind, left alone\n", Printable(string(key)))

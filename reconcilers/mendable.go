@@ -35,9 +35,12 @@ var passing = []error{unix.EAGAIN, unix.EBUSY, unix.EINTR, unix.ETXTBSY, unix.ET
 func Mendable(err error) bool {
 	var fatal *FatalError
 	var command *CommandError
+	var check *CheckError
 	switch {
 	case err == nil, errors.As(err, &fatal), errors.Is(err, ErrMoved), errors.Is(err, context.Canceled):
 		return false
+	case errors.As(err, &check):
+		return true
 	case errors.As(err, &command):
 		return !errors.Is(err, unix.ENOENT) // a program that is not there
 	}

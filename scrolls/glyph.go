@@ -30,18 +30,25 @@ var metaArguments = []string{"for_each", "when", "on_undeclare", "protect", "mov
 // glyphs evaluates one block in a context. It yields one glyph, or none with a mistake
 // noted; a block that repeats will yield several.
 func (l *loader) glyphs(block *hclsyntax.Block, ctx *hcl.EvalContext) []*Glyph {
-	kind := l.kinds[block.Type]
 	label, ok := l.label(block)
 	if !ok {
 		return nil
 	}
+	if g := l.glyph(block, l.kinds[block.Type], label, ctx); g != nil {
+		return []*Glyph{g}
+	}
+	return nil
+}
+
+// glyph evaluates a block as a glyph of a kind; nil with a mistake noted.
+func (l *loader) glyph(block *hclsyntax.Block, kind *kindInfo, label string, ctx *hcl.EvalContext) *Glyph {
 	g := &Glyph{
 		Kind: kind.Name, Version: kind.Version, Label: label, Attrs: Attrs{}, At: block.DefRange(),
 		Where: map[string]Place{},
 	}
 	before := len(l.diags)
 	for _, inner := range block.Body.Blocks {
-		l.fail("Unsupported block type", fmt.Sprintf("A %s has no blocks in it.", kind.Name), inner.DefRange())
+		l.fail("Unsupported block type", fmt.Sprintf("%s has no blocks in it.", kind.one("A")), inner.DefRange())
 	}
 	for _, name := range sortedAttrs(block.Body) {
 		l.attribute(g, kind, block.Body.Attributes[name], ctx)
@@ -59,7 +66,7 @@ func (l *loader) glyphs(block *hclsyntax.Block, ctx *hcl.EvalContext) []*Glyph {
 	parts := kind.Identity(g.Attrs)
 	l.identity(g, kind, parts)
 	g.Key = MakeKey(kind.Name, parts...)
-	return []*Glyph{g}
+	return g
 }
 
 // attribute evaluates one written attribute.
@@ -82,7 +89,7 @@ func (l *loader) attribute(g *Glyph, kind *kindInfo, attr *hclsyntax.Attribute, 
 	}
 	typed, why := convertTo(value, spec, secret)
 	if why != "" {
-		l.fail("Wrong type of value", fmt.Sprintf("The argument %q of a %s is %s; %s.%s", attr.Name, kind.Name,
+		l.fail("Wrong type of value", fmt.Sprintf("The argument %q of %s is %s; %s.%s", attr.Name, kind.one("a"),
 			article(spec.Type), why, spaced(spec.Hint)), attr.Expr.Range())
 		return
 	}
@@ -117,7 +124,7 @@ func (l *loader) unknownAttribute(kind *kindInfo, attr *hclsyntax.Attribute) {
 		known = append(known, name)
 	}
 	slices.Sort(known)
-	l.fail("Unsupported argument", fmt.Sprintf("A %s has no argument %q.%s", kind.Name, attr.Name, didYouMean(attr.Name, known)), attr.NameRange)
+	l.fail("Unsupported argument", fmt.Sprintf("%s has no argument %q.%s", kind.one("A"), attr.Name, didYouMean(attr.Name, known)), attr.NameRange)
 }
 
 // convertTo converts a value to what the attribute holds, or says why it cannot.
@@ -239,9 +246,9 @@ func (l *loader) required(g *Glyph, kind *kindInfo) {
 	switch len(missing) {
 	case 0:
 	case 1:
-		l.fail("Missing argument", fmt.Sprintf("A %s needs the argument %s.", kind.Name, missing[0]), g.At)
+		l.fail("Missing argument", fmt.Sprintf("%s needs the argument %s.", kind.one("A"), missing[0]), g.At)
 	default:
-		l.fail("Missing arguments", fmt.Sprintf("A %s needs the arguments %s.", kind.Name, strings.Join(missing, " and ")), g.At)
+		l.fail("Missing arguments", fmt.Sprintf("%s needs the arguments %s.", kind.one("A"), strings.Join(missing, " and ")), g.At)
 	}
 }
 

@@ -102,6 +102,10 @@ func loadText(t testing.TB, text string, options ...func(*Options)) (*Scroll, er
 func loadDir(dir string, options ...func(*Options)) (*Scroll, error) {
 	o := Options{
 		Kinds: testKinds(),
+		Checks: []Kind{{
+			Name: "http", Version: 1, Attrs: []Attr{{Name: "url", Type: cty.String, Required: true}},
+			Identity: func(a Attrs) []string { return []string{a["url"].(string)} }, Check: func(Attrs) []Problem { return nil },
+		}},
 		Facts: map[string]any{"hostname": "box", "cpus": 4, "container": false, "os": map[string]any{"id": "debian"}},
 	}
 	for _, set := range options {

@@ -23,6 +23,8 @@ import (
 // Options are what a scroll is loaded with: everything that is not written in it.
 type Options struct {
 	Kinds []Kind
+	// Checks are the kinds of checks: they are declared as kinds of glyphs are.
+	Checks []Kind
 	// Facts are the attributes of the host object, as plain values.
 	Facts map[string]any
 	// Environ is searched for GOLEM_VAR_x.
@@ -37,12 +39,12 @@ type Options struct {
 
 // A loader holds what is known while a scroll is loaded.
 type loader struct {
-	o     Options
-	s     *Scroll
-	kinds map[string]*kindInfo
-	diags hcl.Diagnostics
-	seen  digester
-	ctx   *hcl.EvalContext
+	o             Options
+	s             *Scroll
+	kinds, checks map[string]*kindInfo
+	diags         hcl.Diagnostics
+	seen          digester
+	ctx           *hcl.EvalContext
 	// declared holds, for "var" and "local", the names that there are.
 	declared map[string]map[string]bool
 }
@@ -51,6 +53,18 @@ type loader struct {
 type kindInfo struct {
 	Kind
 	attrs map[string]*Attr
+	check bool // a kind of check, not of glyph
+}
+
+// one names one of the kind, with its article, whose first letter is given.
+func (k *kindInfo) one(article string) string {
+	if strings.ContainsRune("aeiou", rune(k.Name[0])) || k.check && k.Name == "http" {
+		article += "n"
+	}
+	if k.check {
+		return article + " " + k.Name + " check"
+	}
+	return article + " " + k.Name
 }
 
 // Load reads a scroll: a .hcl file, or a directory whose .hcl files are read in name
@@ -59,14 +73,22 @@ type kindInfo struct {
 func Load(path string, o Options) (*Scroll, error) {
 	l := &loader{
 		o: o, s: &Scroll{Files: map[string]*hcl.File{}, Policies: map[string]Policy{}},
-		kinds: map[string]*kindInfo{}, declared: map[string]map[string]bool{},
+		declared: map[string]map[string]bool{},
 	}
-	for i := range o.Kinds {
-		info := &kindInfo{Kind: o.Kinds[i], attrs: map[string]*Attr{}}
-		for j := range info.Attrs {
-			info.attrs[info.Attrs[j].Name] = &info.Attrs[j]
+	index := func(kinds []Kind) map[string]*kindInfo {
+		all := map[string]*kindInfo{}
+		for i := range kinds {
+			info := &kindInfo{Kind: kinds[i], attrs: map[string]*Attr{}}
+			for j := range info.Attrs {
+				info.attrs[info.Attrs[j].Name] = &info.Attrs[j]
+			}
+			all[info.Name] = info
 		}
-		l.kinds[info.Name] = info
+		return all
+	}
+	l.kinds, l.checks = index(o.Kinds), index(o.Checks)
+	for _, check := range l.checks {
+		check.check = true
 	}
 	files, vars, err := l.find(path)
 	if err != nil {

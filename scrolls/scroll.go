@@ -60,6 +60,9 @@ type Leaf struct {
 	Path   string
 	Policy Policy
 	Glyphs []*Glyph // in source order
+	// Checks must hold when the leaf's glyphs and triggers are done; each is a glyph of a
+	// kind of check.
+	Checks []*Glyph
 	At     Place
 }
 

@@ -15,7 +15,7 @@ import (
 // reserved are words that the language has, or will have, and that this version does
 // not enact.
 var reserved = map[string]bool{
-	"check": true, "data": true, "moved": true, "output": true, "hook": true, "report": true,
+	"data": true, "moved": true, "output": true, "hook": true, "report": true,
 }
 
 // rootBlocks may stand only at the top of a scroll.
@@ -26,11 +26,13 @@ var rootBlocks = map[string]bool{"variable": true, "locals": true}
 func (l *loader) body(body *hclsyntax.Body, path string, policy Policy) {
 	policy = l.policyOf(body, policy)
 	l.s.Policies[path] = policy
-	var glyphs, scrolls []*hclsyntax.Block
+	var glyphs, checks, scrolls []*hclsyntax.Block
 	for _, block := range body.Blocks {
 		switch {
 		case block.Type == "scroll":
 			scrolls = append(scrolls, block)
+		case block.Type == "check":
+			checks = append(checks, block)
 		case block.Type == "policy":
 		case rootBlocks[block.Type] && path == "":
 		case rootBlocks[block.Type]:
@@ -48,8 +50,11 @@ func (l *loader) body(body *hclsyntax.Body, path string, policy Policy) {
 		return
 	}
 	if len(glyphs) > 0 {
-		l.leaf(body, glyphs, path, policy)
+		l.leaf(body, glyphs, checks, path, policy)
 		return
+	}
+	for _, block := range checks {
+		l.fail("Check without a leaf", "A check says when a leaf's glyphs are well; it stands beside them.", block.DefRange())
 	}
 	l.scrolls(scrolls, path, policy)
 }
@@ -124,7 +129,7 @@ func (l *loader) label(block *hclsyntax.Block) (string, bool) {
 }
 
 // leaf reads the glyphs of one leaf.
-func (l *loader) leaf(body *hclsyntax.Body, blocks []*hclsyntax.Block, path string, policy Policy) {
+func (l *loader) leaf(body *hclsyntax.Body, blocks, checks []*hclsyntax.Block, path string, policy Policy) {
 	leaf := &Leaf{Path: path, Policy: policy, At: body.SrcRange}
 	if path == "" {
 		leaf.Path = l.s.Name // the only leaf of a flat scroll
@@ -135,7 +140,32 @@ func (l *loader) leaf(body *hclsyntax.Body, blocks []*hclsyntax.Block, path stri
 			leaf.Glyphs = append(leaf.Glyphs, g)
 		}
 	}
+	leaf.Checks = l.checksOf(checks, leaf.Path)
 	l.s.Leaves = append(l.s.Leaves, leaf)
+}
+
+// checksOf reads a leaf's checks. Two that say the same are one.
+func (l *loader) checksOf(blocks []*hclsyntax.Block, leaf string) []*Glyph {
+	var all []*Glyph
+	for _, block := range blocks {
+		label, ok := l.label(block)
+		if !ok {
+			continue
+		}
+		kind := l.checks[label]
+		if kind == nil {
+			known := slices.Sorted(maps.Keys(l.checks))
+			l.fail("Unknown check", fmt.Sprintf("There is no check %q; there are %s.%s", label, strings.Join(known, ", "), didYouMean(label, known)), block.LabelRanges[0])
+			continue
+		}
+		g := l.glyph(block, kind, label, l.ctx)
+		if g == nil || slices.ContainsFunc(all, func(o *Glyph) bool { return o.Key == g.Key }) {
+			continue
+		}
+		g.Leaf = leaf
+		all = append(all, g)
+	}
+	return all
 }
 
 // checkKeys refuses a key that stands twice, and two glyphs that each want to be the

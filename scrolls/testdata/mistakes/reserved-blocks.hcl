@@ -1,6 +1,3 @@
-check "http" {
-}
-
 data "x" {
 }
 

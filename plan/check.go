@@ -1,0 +1,116 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"golem/reconcilers"
+	"golem/scrolls"
+)
+
+// A Check is a check that the run has to make, at the end of its leaf's turn.
+type Check struct {
+	Leaf  string
+	Glyph *scrolls.Glyph
+	// Skipped says that it cannot be made here.
+	Skipped bool
+}
+
+// Name is how the journal and JSON call a check in its leaf.
+func (c Check) Name() string { return "check " + string(c.Glyph.Key) }
+
+// ChecksOf lists the declared checks of a leaf.
+func (p *Plan) ChecksOf(leaf string) []Check {
+	var all []Check
+	for _, c := range p.AllChecks {
+		if c.Leaf == leaf {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// check finds a declared check by its name; nil where there is none.
+func (p *Plan) check(leaf, name string) *Check {
+	for i, c := range p.AllChecks {
+		if c.Leaf == leaf && c.Name() == name {
+			return &p.AllChecks[i]
+		}
+	}
+	return nil
+}
+
+// IsDeclared says whether a trigger or a check that an earlier run left due is still
+// declared.
+func (p *Plan) IsDeclared(leaf, name string) bool {
+	return p.Trigger(name) != nil || p.check(leaf, name) != nil
+}
+
+// listChecks notes the scroll's checks.
+func (m *maker) listChecks() {
+	if m.in.Scroll == nil {
+		return
+	}
+	for _, leaf := range m.in.Scroll.Leaves {
+		for _, g := range leaf.Checks {
+			m.plan.AllChecks = append(m.plan.AllChecks, Check{leaf.Path, g, !reconcilers.Checkable(m.w.Host, g)})
+		}
+	}
+}
+
+// checks works out which checks the run makes: those of the leaves that it changes or
+// fires a trigger of, and those that an earlier run left due.
+func (m *maker) checks() {
+	for _, c := range m.plan.AllChecks {
+		if m.changes(c.Leaf) || m.leftDue(c) {
+			m.plan.Checks = append(m.plan.Checks, c)
+		}
+	}
+}
+
+func (m *maker) changes(leaf string) bool {
+	for _, d := range m.plan.Due {
+		if d.Leaf == leaf && d.Effect != nil {
+			return true
+		}
+	}
+	at, ok := m.leafAt[leaf]
+	if !ok {
+		return false
+	}
+	for _, t := range m.leaves[at].Turns {
+		if t.Step == nil {
+			continue
+		}
+		for _, part := range t.Step.Glyphs {
+			if part.Changed {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (m *maker) leftDue(c Check) bool {
+	for _, d := range m.snap.Due {
+		if d.Lineage == m.in.Lineage && d.Leaf == c.Leaf && d.Name == c.Name() {
+			return true
+		}
+	}
+	return false
+}
+
+// checks writes what has to hold when the run is done.
+func (out *Printer) checks(b *strings.Builder, p *Plan) {
+	if len(p.Checks) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%s\n", out.bold.Render("Checks"))
+	for _, c := range p.Checks {
+		text := reconcilers.CheckText(c.Glyph)
+		if c.Skipped {
+			text += " (not made: this is a file tree, not a running host)"
+		}
+		fmt.Fprintf(b, "  %s\n", out.beside(Printable(c.Leaf), Printable(text), 2))
+	}
+}
