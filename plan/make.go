@@ -85,6 +85,7 @@ func Make(in Input) (*Plan, error) {
 	if err := m.mistakes(); err != nil {
 		return nil, err
 	}
+	m.retell()
 	m.checks()
 	m.updates(glyphs)
 	m.plan.Leaves = m.leaves

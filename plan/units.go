@@ -53,6 +53,33 @@ func (p *Plan) Effects() []reconcilers.UnitEffect {
 	return strongest(all)
 }
 
+// retell corrects what is said of units that a glyph lets go of and that stop all the
+// same, with their package.
+func (m *maker) retell() {
+	m.plan.Leaves = m.leaves
+	stops := map[string]reconcilers.UnitEffect{}
+	for _, e := range m.plan.Effects() {
+		if e.Do == "stop" {
+			stops[e.Unit] = e
+		}
+	}
+	for _, leaf := range m.leaves {
+		for _, t := range leaf.Turns {
+			for _, u := range t.Units {
+				stop, ok := stops[u.Unit]
+				if !ok || u.Do != "forget" || stop.Key == u.Key {
+					continue
+				}
+				for i := range t.Changes {
+					if c := &t.Changes[i]; c.Key == u.Key && c.Effect == "forget" {
+						c.Reason = "golem lets go of it; " + stop.Reason
+					}
+				}
+			}
+		}
+	}
+}
+
 // strongest leaves one effect for each unit.
 func strongest(all []reconcilers.UnitEffect) []reconcilers.UnitEffect {
 	rank := func(e reconcilers.UnitEffect) int { return slices.Index(reconcilers.UnitVerbs, e.Do) }
@@ -68,6 +95,10 @@ func strongest(all []reconcilers.UnitEffect) []reconcilers.UnitEffect {
 		was := out[i]
 		if rank(e) < rank(was) {
 			was, e = e, was
+		}
+		if e.Do == "forget" && was.Do != "forget" {
+			out[i] = was // it is not left as it is
+			continue
 		}
 		if !strings.Contains(was.Reason, e.Reason) {
 			was.Reason = strings.TrimPrefix(was.Reason+"; "+e.Reason, "; ")

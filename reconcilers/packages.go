@@ -413,6 +413,16 @@ type pkgLedger struct {
 	Found Pkg `json:"found"`
 	// For names the packages it made way for; none for one that was brought.
 	For []string `json:"for,omitempty"`
+	// Purge is how the glyphs that brought it say that their packages go; "" for auto.
+	Purge string `json:"purge,omitempty"`
+}
+
+// mode is how a by-product goes: as the glyph that brought it.
+func (l pkgLedger) mode() string {
+	if l.Purge == "" {
+		return purgeAuto
+	}
+	return l.Purge
 }
 
 func (w *World) pkgLedger(resource string) (pkgLedger, bool) {

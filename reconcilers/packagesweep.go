@@ -71,7 +71,7 @@ func (s *sweeping) line(resource string) {
 		s.add(resource, body, now, now) // somebody wants it for its own sake, or took it away
 	default:
 		to := body.Found
-		if e := s.d.real.packages[resource]; to.Status == dpkgAbsent && e != nil && !s.w.purges(e, purgeAuto).yes {
+		if e := s.d.real.packages[resource]; to.Status == dpkgAbsent && e != nil && !s.w.purges(e, body.mode()).yes {
 			to = now
 		}
 		s.add(resource, body, now, to)
@@ -162,7 +162,7 @@ func (s *sweeping) spareBrought() error {
 		body, _ := s.w.pkgLedger(resource)
 		now, to := s.d.state(resource), absentPkg()
 		e := there[resource]
-		if s.w.leavesTrace(e) && (body.Found.Status == dpkgConfigFiles || !s.w.purges(e, purgeAuto).yes) {
+		if s.w.leavesTrace(e) && (body.Found.Status == dpkgConfigFiles || !s.w.purges(e, body.mode()).yes) {
 			to.Status, to.Version = dpkgConfigFiles, now.Version
 		}
 		s.add(resource, body, now, to)

@@ -129,7 +129,10 @@ func (packages) Join(ctx context.Context, w *World, turns []*Turn) error {
 	if err != nil {
 		return err
 	}
-	return j.finish()
+	if err := j.finish(); err != nil {
+		return err
+	}
+	return j.tellUnits()
 }
 
 // workOut has apt say what it would do for the batch.
@@ -275,11 +278,25 @@ func (j *joining) outcome(l simLine) Pkg {
 	return to
 }
 
+// purge is how the batch's glyphs say that their packages go, and so what they bring: of
+// several, without a trace before the others.
+func (j *joining) purge() string {
+	mode := ""
+	for _, k := range j.works {
+		for _, g := range k.r.Set {
+			if m := purgeOf(g); m == purgeTrue || m == purgeFalse && mode == "" {
+				mode = m
+			}
+		}
+	}
+	return mode
+}
+
 // goes says that a by-product which golem takes along goes without a trace.
 func (j *joining) goes(resource string) bool {
 	body, ok := j.w.pkgLedger(resource)
 	e := j.d.real.packages[resource]
-	return ok && e != nil && body.Found.Status == dpkgAbsent && j.w.purges(e, purgeAuto).yes
+	return ok && e != nil && body.Found.Status == dpkgAbsent && j.w.purges(e, body.mode()).yes
 }
 
 // leaves says whether a removed package leaves something that only a purge takes.
@@ -563,7 +580,7 @@ func (j *joining) ledger(t *Turn) {
 				t.setPkgLedger(j.w, e.Resource, &body)
 			}
 		case e.To.there() && !e.From.there() && !known:
-			t.setPkgLedger(j.w, e.Resource, &pkgLedger{Found: e.From, pkgTrace: pkgTrace{Without: j.without(e.Resource, e.To.Version)}})
+			t.setPkgLedger(j.w, e.Resource, &pkgLedger{Found: e.From, Purge: j.purge(), pkgTrace: pkgTrace{Without: j.without(e.Resource, e.To.Version)}})
 		case !e.To.there() && known && e.To.Status == body.Found.Status:
 			t.setPkgLedger(j.w, e.Resource, nil)
 		case !e.To.there() && !known:
