@@ -128,7 +128,7 @@ func (e *engine) makePlan(ctx context.Context) error {
 		return err
 	}
 	e.w.Ledger = snap.Ledger
-	e.w.Needed = e.needed
+	e.w.Needed, e.w.Declares = e.needed, e.plan.Declares
 	e.w.Recorded = func(path string) bool { return e.records[reconcilers.RecordKey("path", path)] != nil }
 	e.w.Each = reconcilers.EachOf(e.records)
 	e.w.Record = func(sort, resource string) *state.Record { return e.records[reconcilers.RecordKey(sort, resource)] }

@@ -40,8 +40,12 @@ func child(dir, act, number string) int {
 		return 2
 	}
 	h := &lawHost{dir: dir, root: filepath.Join(dir, "root")}
+	scroll := crashScroll
+	if strings.HasPrefix(act, "units ") {
+		h, scroll = unitHostAt(h).lawHost, unitStory
+	}
 	calls := 0
-	report, err := h.applyWith(crashScroll(act), "crash", func(string, string) error {
+	report, err := h.applyWith(scroll(act), "crash", func(string, string) error {
 		if calls++; calls == n {
 			_ = unix.Kill(os.Getpid(), unix.SIGKILL)
 			select {} // the signal is on its way

@@ -23,7 +23,7 @@ import (
 type unitHost struct {
 	*lawHost
 	*fake.Systemd
-	t testing.TB
+	t tester
 }
 
 const libUnits = "/usr/lib/systemd/system/"
@@ -47,11 +47,11 @@ var unitFiles = map[string]string{
 	"also.service":   "[Service]\nExecStart=/fake/run\n[Install]\nAlso=web.socket\n",
 }
 
-func newUnitHost(t testing.TB) *unitHost {
-	t.Helper()
+func newUnitHost(t cleaner) *unitHost {
 	l := newLawHost(t)
 	t.Cleanup(l.remove)
-	h := &unitHost{lawHost: l, Systemd: &fake.Systemd{Root: l.root, State: filepath.Join(l.dir, "systemd")}, t: t}
+	h := unitHostAt(l)
+	h.t = t
 	err := errors.Join(h.Boot(), os.MkdirAll(h.root+"/etc/systemd/system", 0o755))
 	for name, text := range unitFiles {
 		err = errors.Join(err, h.Write(libUnits+name, text))
@@ -59,6 +59,13 @@ func newUnitHost(t testing.TB) *unitHost {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return h
+}
+
+// unitHostAt lets a fake systemd run a host, with what it remembers of an earlier
+// process.
+func unitHostAt(l *lawHost) *unitHost {
+	h := &unitHost{lawHost: l, Systemd: &fake.Systemd{Root: l.root, State: filepath.Join(l.dir, "systemd")}}
 	l.arrange = func(host *reconcilers.Host) { runBySystemd(host, h.Systemd) }
 	return h
 }
@@ -80,9 +87,14 @@ func runBySystemd(host *reconcilers.Host, sd *fake.Systemd) {
 	host.Sleep = func(_ context.Context, d time.Duration) error { sd.Sleep(d); return nil }
 }
 
+// A cleaner is a tester that cleans up behind itself.
+type cleaner interface {
+	tester
+	Cleanup(do func())
+}
+
 // ctl runs systemctl as somebody else does.
 func (h *unitHost) ctl(args ...string) {
-	h.t.Helper()
 	if a, _ := h.Run(append([]string{"systemctl"}, args...)...); a.Code != 0 {
 		h.t.Fatalf("systemctl %v: %s", args, a.Err)
 	}
@@ -90,7 +102,6 @@ func (h *unitHost) ctl(args ...string) {
 
 // declare applies service glyphs in one leaf, which must settle.
 func (h *unitHost) declare(glyphs ...*scrolls.Glyph) *apply.Report {
-	h.t.Helper()
 	return h.mustApply(h.t, scrollOf(leafOf("units", glyphs...)))
 }
 
@@ -103,22 +114,19 @@ func service(unit string, attrs ...any) *scrolls.Glyph {
 }
 
 func (h *unitHost) is(unit, want string) {
-	h.t.Helper()
 	if got := h.Active(unit); got != want {
-		h.t.Errorf("%s is %s, want %s", unit, got, want)
+		h.t.Fatalf("%s is %s, want %s", unit, got, want)
 	}
 }
 
 func (h *unitHost) same(when, want string) {
-	h.t.Helper()
 	if got := h.Print(); got != want {
-		h.t.Errorf("%s:\nwas\n%s\nis\n%s", when, want, got)
+		h.t.Fatalf("%s:\nwas\n%s\nis\n%s", when, want, got)
 	}
 }
 
 // text is a report as a person reads it.
-func text(t testing.TB, r *apply.Report) string {
-	t.Helper()
+func text(t tester, r *apply.Report) string {
 	b := &strings.Builder{}
 	if err := r.Text(plan.NewPrinter(b, plan.Style{})); err != nil {
 		t.Fatal(err)
@@ -126,8 +134,7 @@ func text(t testing.TB, r *apply.Report) string {
 	return b.String()
 }
 
-func planText(t testing.TB, p *plan.Plan) string {
-	t.Helper()
+func planText(t tester, p *plan.Plan) string {
 	b := &strings.Builder{}
 	if err := p.Text(plan.NewPrinter(b, plan.Style{})); err != nil {
 		t.Fatal(err)

@@ -16,10 +16,14 @@ import (
 // leaf whose turn it is.
 func (m *maker) gather(glyphs []*scrolls.Glyph) {
 	declared := map[scrolls.Key]*scrolls.Glyph{}
+	m.plan.declares = map[string]*scrolls.Glyph{}
 	for i, g := range glyphs {
 		declared[g.Key] = g
 		spot := m.spots[g]
 		kind, _ := reconcilers.KindOf(g.Kind)
+		if kind.Sort != reconcilers.PathSort {
+			m.plan.declares[reconcilers.RecordKey(kind.Sort, spot.Resource)] = g
+		}
 		a := m.thing(kind.Sort, spot.Resource).ask(m.leafAt[g.Leaf])
 		if len(a.set) == 0 {
 			a.at = i
@@ -36,6 +40,7 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 		if was.Lineage != m.in.Lineage {
 			m.plan.needed = append(m.plan.needed, NeedName(was.Sort, was.Resource))
 			m.plan.needed = append(m.plan.needed, reconcilers.Keeps(was.Glyph)...)
+			m.plan.declares[reconcilers.RecordKey(was.Sort, was.Resource)] = was.Glyph
 			continue
 		}
 		g := declared[was.Key]
@@ -58,7 +63,7 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 		x.dropWithBase()
 	}
 	slices.Sort(m.plan.needed)
-	m.w.Needed = m.plan.Needed
+	m.w.Needed, m.w.Declares = m.plan.Needed, m.plan.Declares
 }
 
 // NeedName is how a resource stands in the list of what is needed.

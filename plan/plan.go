@@ -53,6 +53,7 @@ type Plan struct {
 
 	unchanged int
 	needed    []string
+	declares  map[string]*scrolls.Glyph // by the resource's RecordKey; of what is no path
 }
 
 // WaveLeaf is the name under which the journal has the steps of the last wave: a
@@ -166,6 +167,12 @@ func (p *Plan) Empty() bool {
 // Needed says whether something is declared when the run is over: at or beneath a path,
 // or of another sort under its reconcilers.RecordKey.
 func (p *Plan) Needed(path string) bool { return coveredBy(p.needed, path) }
+
+// Declares is the glyph in force on a resource that has but one, when the run is over;
+// nil for none.
+func (p *Plan) Declares(sort, resource string) *scrolls.Glyph {
+	return p.declares[reconcilers.RecordKey(sort, resource)]
+}
 
 // coveredBy says whether a sorted list holds a path or something inside it.
 func coveredBy(paths []string, path string) bool {

@@ -236,6 +236,10 @@ func (w *World) units(ctx context.Context, names ...string) (map[string]*unit, e
 			return nil, err
 		}
 		for _, u := range fresh {
+			if u.Load == "masked" { // systemd does not look beneath a mask
+				u.Pulls = append(u.Pulls, w.namedIn(u.ID, "Unit", "Requires", "Wants", "BindsTo", "Upholds")...)
+				u.Conflicts = append(u.Conflicts, w.namedIn(u.ID, "Unit", "Conflicts")...)
+			}
 			d.seen[u.Name] = u
 			if d.seen[u.ID] == nil {
 				d.seen[u.ID] = u

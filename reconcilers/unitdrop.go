@@ -184,8 +184,7 @@ func (units) Fit(w *World, t *Turn) error {
 	if w.rewritten(k.u.ID) {
 		t.Seen = unseen // what the run has done to its file by then shows in it
 	}
-	k.fitLedger()
-	return nil
+	return k.fitLedger()
 }
 
 // tellComing says what brings a unit that is not there yet.
@@ -203,33 +202,51 @@ func (k *unitWork) tellComing() {
 
 // fitLedger brings the ledger up to date: what golem leaves stopped keeps the state it
 // was found in until it is declared again.
-func (k *unitWork) fitLedger() {
+func (k *unitWork) fitLedger() error {
 	id := k.r.Resource
 	k.t.Step.Ledger = nil
 	switch {
-	case k.g != nil && k.entry != nil:
-		k.t.setUnitEntry(k.w, id, nil) // its record knows it from here on
+	case k.g != nil && k.entry != nil && (k.wish.state != "" || k.entry.Done.Started != k.now.running()):
+		k.t.setUnitEntry(k.w, id, nil) // its record knows it from here on, or it is no longer so
 	case k.g == nil && k.was != nil && k.found != nil && k.done.left() && !k.u.running():
 		k.t.setUnitEntry(k.w, id, &unitEntry{Found: *k.found, Done: k.done, By: keyOfTurn(k)})
-	case k.g == nil && k.neededBy() != "":
+	case k.neededBy() != "":
 		k.t.setUnitEntry(k.w, id, &unitEntry{Found: *k.found, Done: unitDoings{Started: true}, By: keyOfTurn(k)})
 	}
 	if k.acting("stop") && k.wish.state == "stopped" {
-		k.enter(k.stopsWith(), "active", unitDoings{Stopped: true})
+		if err := k.enter(k.stopsWith(), "active", unitDoings{Stopped: true}); err != nil {
+			return err
+		}
 	}
-	if k.acting("start") {
-		k.enter(k.rivals(), "active", unitDoings{Stopped: true})
+	if err := k.enter(k.rivals(), "active", unitDoings{Stopped: true}); err != nil {
+		return err
 	}
 	for _, other := range k.again {
 		k.t.setUnitEntry(k.w, other, nil)
 	}
+	return nil
 }
 
 // enter writes units into the ledger that are stopped or started because of this one.
-func (k *unitWork) enter(ids []string, found string, done unitDoings) {
+// One that is again as it was found before is taken out.
+func (k *unitWork) enter(ids []string, found string, done unitDoings) error {
 	for _, id := range ids {
-		if k.w.Record(UnitSort, id) == nil { // else a glyph is about it, and has its found state
+		known, err := k.w.knowsRuns(id, done.Started)
+		if err != nil {
+			return err
+		}
+		if known {
+			continue
+		}
+		was, err := k.w.unitEntry(id)
+		switch {
+		case err != nil:
+			return err
+		case was == nil:
 			k.t.setUnitEntry(k.w, id, &unitEntry{Found: unitState{Active: found}, Done: done, By: keyOfTurn(k)})
+		case was.Done.Started != done.Started:
+			k.t.setUnitEntry(k.w, id, nil)
 		}
 	}
+	return nil
 }

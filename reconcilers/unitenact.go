@@ -51,8 +51,8 @@ func (units) Enact(ctx context.Context, w *World, _ Store, turns []*Turn) (int, 
 	return -1, nil
 }
 
-// pulled notes which units were started with the unit. What a turn beside it is about
-// has its found state there.
+// pulled notes which units were started with the unit. Those that a turn beside it was to
+// start, too, it notes itself.
 func (k *unitWork) pulled(ctx context.Context, turns []*Turn) error {
 	found, err := k.w.units(ctx, k.pulls()...)
 	if err != nil {
@@ -60,13 +60,15 @@ func (k *unitWork) pulled(ctx context.Context, turns []*Turn) error {
 	}
 	var up []string
 	for _, id := range k.pulls() {
-		own := slices.ContainsFunc(turns, func(t *Turn) bool { return t.Resource == id })
+		own := slices.ContainsFunc(turns, func(t *Turn) bool {
+			o, ok := t.work.(*unitWork)
+			return ok && t.Resource == id && o.acting("start")
+		})
 		if found[id].running() && !own {
 			up = append(up, id)
 		}
 	}
-	k.enter(up, "inactive", unitDoings{Started: true})
-	return nil
+	return k.enter(up, "inactive", unitDoings{Started: true})
 }
 
 // enact does one unit's acts. It says whether the unit was started.
@@ -86,7 +88,7 @@ func (k *unitWork) enact(ctx context.Context) (started bool, err error) {
 			return started, err
 		}
 	}
-	if k.t.Step.After != nil && len(k.acts) > 0 {
+	if k.g != nil && len(k.acts) > 0 {
 		k.learn(done)
 	}
 	return started, nil
@@ -96,7 +98,7 @@ func (k *unitWork) enact(ctx context.Context) (started bool, err error) {
 func (k *unitWork) learn(links unitDoings) {
 	layer := &k.t.Step.After.Layers[0]
 	done := k.recordDoings()
-	done.Made, done.Taken, done.MadeDirs, done.TakenDirs = links.Made, links.Taken, links.MadeDirs, links.TakenDirs
+	done.Made, done.Taken = links.Made, links.Taken
 	layer.Inverse = encode(done)
 }
 
@@ -147,19 +149,14 @@ func (k *unitWork) take(links []unitLink) error {
 		if _, err := k.w.Host.takeLink(l); err != nil {
 			return err
 		}
-	}
-	return k.w.Host.dropDirs(k.done.MadeDirs, links)
-}
-
-// dropDirs removes directories of wants that enabling made, where the links that went
-// were the last in them.
-func (h *Host) dropDirs(made, links []unitLink) error {
-	for _, dir := range made {
-		held := slices.ContainsFunc(links, func(l unitLink) bool { return beneath(l.Path, dir.Path) })
-		if !held {
+		// As systemd does, a directory of wants goes with the last link in it; unless
+		// it was found empty.
+		dir, _ := split(l.Path)
+		empty := slices.ContainsFunc(k.found.Dirs, func(d unitLink) bool { return d.Path == dir && d.Node.Size == 0 })
+		if empty || slices.Contains(linkDirs, dir) {
 			continue
 		}
-		if err := h.dropDir(dir.Path); err != nil {
+		if err := k.w.Host.dropDir(dir); err != nil {
 			return err
 		}
 	}
@@ -168,7 +165,7 @@ func (h *Host) dropDirs(made, links []unitLink) error {
 
 func (k *unitWork) put(links []unitLink) error {
 	for _, l := range links {
-		if err := k.w.Host.putLink(l, k.done.TakenDirs); err != nil {
+		if err := k.w.Host.putLink(l, k.found.Dirs); err != nil {
 			return err
 		}
 	}

@@ -179,6 +179,9 @@ func (k *unitWork) recordDoings() unitDoings {
 			done.With = slices.Compact(done.With)
 		}
 	}
+	if k.neededBy() != "" {
+		done.Started = false // the ledger has that now
+	}
 	done.Fresh = k.acting("start")
 	if done.Fresh {
 		done.started(k.u.running())

@@ -75,10 +75,15 @@ func (h *Host) readLinks(all *linkage, dir string, top bool) error {
 		case n.Type == Link, n.Type == File && n.Size == 0 && top && unitSuffix(name) != "":
 			all.links[at] = n
 		case n.Type == Dir && top && slices.Contains(wantDirs, path.Ext(name)):
-			all.dirs[at] = n
-			if err := h.readLinks(all, at, false); err != nil {
+			held, err := h.readDir(at)
+			if err == nil {
+				err = h.readLinks(all, at, false)
+			}
+			if err != nil {
 				return err
 			}
+			n.Size = int64(len(held))
+			all.dirs[at] = n
 		}
 	}
 	return nil
@@ -250,16 +255,16 @@ func (h *Host) takeLink(l unitLink) (bool, error) {
 	return true, nil
 }
 
-// putLink makes a link as it was, in a directory as that was. What stands there
-// otherwise stays.
+// putLink makes a link as it was, in a directory as that was, where that is known. What
+// stands there otherwise stays.
 func (h *Host) putLink(l unitLink, dirs []unitLink) error {
 	dir, name := split(l.Path)
-	for _, up := range dirs {
-		if up.Path == dir {
-			if err := h.putDir(up); err != nil {
-				return err
-			}
-		}
+	up := unitLink{dir, Node{Type: Dir, Mode: defaultDirMode, UID: Any, GID: Any, Flags: Any}}
+	if i := slices.IndexFunc(dirs, func(d unitLink) bool { return d.Path == dir }); i >= 0 {
+		up = dirs[i]
+	}
+	if err := h.putDir(up); err != nil {
+		return err
 	}
 	d := h.newDirs()
 	defer d.close()
@@ -309,6 +314,9 @@ func (h *Host) emptyFile(dirfd int, name string, n Node) error {
 
 // putDir makes a directory of wants again that was there.
 func (h *Host) putDir(up unitLink) error {
+	if slices.Contains(linkDirs, up.Path) {
+		return nil
+	}
 	b := h.newBatch(noBlobs{}, nil, 1)
 	defer b.close()
 	return b.makeParent(parent{up.Path, up.Node})

@@ -107,7 +107,7 @@ func doubleUnits(glyphs []*scrolls.Glyph, spots map[*scrolls.Glyph]Spot) []Mista
 }
 
 // triggerClashes finds units declared stopped beside declared running ones that would
-// start them again.
+// start them again, as what triggers them or what needs them.
 func triggerClashes(glyphs []*scrolls.Glyph, about map[*scrolls.Glyph]*unit) []Mistake {
 	running := map[string]*scrolls.Glyph{}
 	starts := map[string][]string{} // by what would be started
@@ -115,7 +115,7 @@ func triggerClashes(glyphs []*scrolls.Glyph, about map[*scrolls.Glyph]*unit) []M
 		if str(g.Attrs, "state") == "running" {
 			u := about[g]
 			running[u.ID] = g
-			for _, id := range u.Triggers {
+			for _, id := range slices.Concat(u.Triggers, u.Pulls) {
 				starts[id] = append(starts[id], u.ID)
 			}
 		}

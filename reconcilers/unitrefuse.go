@@ -118,6 +118,12 @@ func (k *unitWork) fitUnit() error {
 				"a mask of %s would be a link at %s, where a %s is; declare that file away first, or only disable the unit", id, quote(p), n.Type)}
 		}
 	}
+	for _, served := range k.serves {
+		if k.acting("start") && !k.u.running() && w.willRun(served) {
+			return &AttrError{Attr: "state", Summary: "Socket of a running service", Err: fmt.Errorf(
+				"%s cannot be started while %s runs, which gets its sockets when it starts; stop that first, and let the socket start it", id, served.ID)}
+		}
+	}
 	reloads := len(texts(k.g.Attrs, "reload_on")) > 0
 	if reloads && !k.u.CanReload && k.u.Load == "loaded" && !w.rewritten(id) {
 		return &AttrError{Attr: "reload_on", Summary: "Unit cannot reload", Err: fmt.Errorf(

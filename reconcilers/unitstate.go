@@ -19,7 +19,8 @@ type unitState struct {
 	Sub    string     `json:"sub"`
 	File   string     `json:"file"`
 	Links  []unitLink `json:"links,omitempty"`
-	// Dirs are the directories of wants there are: enabling makes and takes some.
+	// Dirs are the directories of wants there are, with the number of links in each:
+	// enabling makes and takes some.
 	Dirs []unitLink `json:"dirs,omitempty"`
 	// Beside are the states of the units that stop with it or are stopped for it: the
 	// sockets, timers and paths that would start it again, and those that need it.
@@ -42,9 +43,6 @@ type unitDoings struct {
 	// Made and Taken are links by which it was enabled or masked, and was not before.
 	Made  []unitLink `json:"made,omitempty"`
 	Taken []unitLink `json:"taken,omitempty"`
-	// Dirs are directories of wants that enabling made, and those that disabling took.
-	MadeDirs  []unitLink `json:"made_dirs,omitempty"`
-	TakenDirs []unitLink `json:"taken_dirs,omitempty"`
 	// With are the units that were stopped with it: what would start it again, and what
 	// needs it.
 	With []string `json:"with,omitempty"`
@@ -53,7 +51,6 @@ type unitDoings struct {
 // relink notes what a change of the unit's links did.
 func (d *unitDoings) relink(before, after unitState) {
 	d.Made, d.Taken = netLinks(d.Made, d.Taken, before.Links, after.Links)
-	d.MadeDirs, d.TakenDirs = netLinks(d.MadeDirs, d.TakenDirs, before.Dirs, after.Dirs)
 }
 
 // netLinks adds a change to what was made and taken before it: what comes back as it
@@ -97,12 +94,6 @@ func (w *World) stateOf(ctx context.Context, u *unit, done unitDoings, starts bo
 	}
 	if !starts {
 		return s, nil
-	}
-	if u.Load == "masked" { // systemd does not look beneath a mask
-		own := *u
-		own.Pulls = append(own.Pulls, w.namedIn(u.ID, "Unit", "Requires", "Wants", "BindsTo", "Upholds")...)
-		own.Conflicts = append(own.Conflicts, w.namedIn(u.ID, "Unit", "Conflicts")...)
-		u = &own
 	}
 	rivals, err := w.beside(ctx, u, u.rivals())
 	if err != nil {
@@ -153,7 +144,7 @@ func (w *World) pulls(ctx context.Context, u *unit) ([]string, error) {
 		}
 		todo = nil
 		for _, o := range look {
-			if seen[o.ID] || o.running() || o.Load != "loaded" {
+			if seen[o.ID] || o.running() || !o.known() {
 				continue // what runs already has what it needs
 			}
 			seen[o.ID] = true

@@ -2,6 +2,8 @@ package reconcilers
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"sort"
 
@@ -14,7 +16,7 @@ import (
 func (s units) Sweep(ctx context.Context, w *World) ([]*Turn, error) {
 	var ids []string
 	for _, entry := range w.Ledger {
-		if entry != nil && entry.Sort == UnitSort && !w.Needed(RecordKey(UnitSort, entry.Resource)) {
+		if entry != nil && entry.Sort == UnitSort && w.runs(entry.Resource) == "" {
 			ids = append(ids, entry.Resource)
 		}
 	}
@@ -55,6 +57,32 @@ func (s units) Sweep(ctx context.Context, w *World) ([]*Turn, error) {
 	return turns, nil
 }
 
+// runs is the state that a glyph declares of a unit when the run is over: "running",
+// "stopped", or "" where none says one.
+func (w *World) runs(id string) string {
+	if g := w.Declares(UnitSort, id); g != nil {
+		return str(g.Attrs, "state")
+	}
+	return ""
+}
+
+// knowsRuns says whether a unit's record tells why the unit runs or not: its glyph says
+// that, and stays; or it was found so.
+func (w *World) knowsRuns(id string, running bool) (bool, error) {
+	rec := w.Record(UnitSort, id)
+	if rec == nil || len(rec.Layers) == 0 {
+		return false, nil
+	}
+	if state := str(rec.Layers[0].Glyph.Attrs, "state"); state != "" && state == w.runs(id) {
+		return true, nil
+	}
+	var found unitState
+	if err := json.Unmarshal(rec.Found, &found); err != nil {
+		return false, fmt.Errorf("read what was found of %s: %w", quote(id), err)
+	}
+	return found.running() == running, nil
+}
+
 // willRun says whether a unit will be running by the run's last wave.
 func (w *World) willRun(u *unit) bool {
 	d := w.unitDesk()
@@ -92,9 +120,15 @@ func (w *World) keepPulled(ctx context.Context, spare map[string]*unitEntry, fou
 // forgetTurn takes a line out of the ledger.
 func (w *World) forgetTurn(id string) *Turn {
 	t := &Turn{Request: Request{Sort: UnitSort, Resource: id, Late: true}}
-	t.Step = &state.Step{Sort: UnitSort, Resource: id}
+	t.Step = w.besideGlyph(id)
 	t.setUnitEntry(w, id, nil)
 	return t
+}
+
+// besideGlyph is a step about a unit and not about the glyph that may be in force on it.
+func (w *World) besideGlyph(id string) *state.Step {
+	rec := w.Record(UnitSort, id)
+	return &state.Step{Sort: UnitSort, Resource: id, Before: rec, After: rec}
 }
 
 // sweepTurn stops a unit that was started with another.
@@ -107,7 +141,8 @@ func (units) sweepTurn(ctx context.Context, w *World, u *unit, entry *unitEntry)
 		return nil, err
 	}
 	k.add("stop", u.ID)
-	t.Step = &state.Step{Sort: UnitSort, Resource: u.ID, Inverse: encode(unitInverse{k.now}), Expect: encode(unitExpect{Runs: true})}
+	t.Step = w.besideGlyph(u.ID)
+	t.Step.Inverse, t.Step.Expect = encode(unitInverse{k.now}), encode(unitExpect{Runs: true})
 	t.Units = []UnitEffect{{Do: "stop", Unit: u.ID, Key: entry.By, Reason: "started with " + string(entry.By) + ", and nothing needs it any more"}}
 	t.setUnitEntry(w, u.ID, nil)
 	return t, nil

@@ -38,6 +38,14 @@ func (w unitWish) says(l unitLink) bool {
 	return w.enabled != nil
 }
 
+// wants says whether a link helps to what the wish says.
+func (w unitWish) wants(l unitLink) bool {
+	if l.masks() {
+		return w.masked != nil && *w.masked
+	}
+	return w.enabled != nil && *w.enabled
+}
+
 // A unitAct is one thing that a turn does to a unit.
 type unitAct struct {
 	do    string // take, unmask, disable, enable, stop, start, put, mask
@@ -60,6 +68,8 @@ type unitWork struct {
 	done  unitDoings // what golem did and still stands
 	wish  unitWish
 	acts  []unitAct
+	// serves are the services that get their sockets from the unit.
+	serves map[string]*unit
 	// again are triggers that are started again because the unit is to run again.
 	again []string
 }
@@ -150,6 +160,11 @@ func (k *unitWork) look(ctx context.Context) error {
 	if k.now, err = k.w.stateOf(ctx, u, k.done, k.wish.state != "" || was.state != ""); err != nil {
 		return err
 	}
+	if u.kind() == "socket" {
+		if k.serves, err = k.w.units(ctx, u.Triggers...); err != nil {
+			return err
+		}
+	}
 	d := k.w.unitDesk()
 	d.mu.Lock()
 	fore, foreseen := d.fore[k.r.Resource]
@@ -163,18 +178,21 @@ func (k *unitWork) look(ctx context.Context) error {
 	return nil
 }
 
-// inherit settles what was there before golem: for a unit that golem has no record of,
-// what the ledger says it was before golem stopped it, unless somebody started it since.
+// inherit takes over what the ledger knows of the unit, as long as it is as golem left
+// it: what was found before, for a unit without a record; and golem's doing, for a glyph
+// that says whether it runs. For any other the ledger keeps it.
 func (k *unitWork) inherit() {
-	if k.r.Record != nil {
+	if k.r.Record == nil {
+		k.found = &k.now
+	}
+	if k.entry == nil || k.entry.Done.Started != k.now.running() {
 		return
 	}
-	k.found = &k.now
-	if k.entry == nil {
-		return
+	if k.r.Record == nil {
+		k.found = &k.entry.Found
 	}
-	if k.entry.Done.Started == k.now.running() { // as golem left it
-		k.found, k.done = &k.entry.Found, k.entry.Done
+	if k.g != nil && k.wish.state != "" {
+		k.done.Started, k.done.Stopped, k.done.With = k.entry.Done.Started, k.entry.Done.Stopped, k.entry.Done.With
 	}
 }
 
@@ -210,8 +228,8 @@ func (k *unitWork) acting(do string) bool {
 	return slices.ContainsFunc(k.acts, func(a unitAct) bool { return a.do == do })
 }
 
-// giveBackLinks takes back links that golem made, and puts back those it took, where
-// the glyph says nothing of them any more.
+// giveBackLinks takes back links that golem made where the glyph says nothing of them any
+// more, and puts back those it took where the glyph does not say that they are to go.
 func (k *unitWork) giveBackLinks() {
 	var take, put []unitLink
 	for _, l := range k.done.Made {
@@ -220,7 +238,7 @@ func (k *unitWork) giveBackLinks() {
 		}
 	}
 	for _, l := range k.done.Taken {
-		if !k.wish.says(l) && len(without([]unitLink{l}, k.now.Links)) > 0 {
+		if (!k.wish.says(l) || k.wish.wants(l)) && len(without([]unitLink{l}, k.now.Links)) > 0 {
 			put = append(put, l)
 		}
 	}
@@ -230,6 +248,16 @@ func (k *unitWork) giveBackLinks() {
 	if len(put) > 0 {
 		k.add("put", k.u.ID, put...)
 	}
+}
+
+// puts are the links that the turn puts back.
+func (k *unitWork) puts() []unitLink {
+	for _, a := range k.acts {
+		if a.do == "put" {
+			return slices.Clone(a.links)
+		}
+	}
+	return nil
 }
 
 // masks are the links that mask the unit now, before anything is done.
@@ -245,7 +273,7 @@ func (k *unitWork) decideMask() {
 		return
 	}
 	masks := k.masks()
-	lasting := slices.ContainsFunc(masks, func(l unitLink) bool { return !l.runtime() })
+	lasting := slices.ContainsFunc(append(k.puts(), masks...), func(l unitLink) bool { return l.masks() && !l.runtime() })
 	switch {
 	case *k.wish.masked && !lasting:
 		k.add("mask", k.u.ID)
@@ -277,7 +305,8 @@ func (k *unitWork) decideEnabled() error {
 	for _, l := range k.done.Made {
 		whole = whole && (l.masks() || has(k.now.Links, l))
 	}
-	if file == "enabled" && whole || strings.HasPrefix(file, "masked") && whole && k.wants(false) {
+	back := k.found != nil && k.found.File == "enabled" && len(k.puts()) > 0
+	if back || file == "enabled" && whole || strings.HasPrefix(file, "masked") && whole && k.wants(false) {
 		return nil
 	}
 	if k.u.known() {
@@ -341,8 +370,8 @@ func (k *unitWork) neededBy() string {
 
 // left says whether a unit that golem stopped with this one is still as golem left it.
 func (k *unitWork) left(id string) bool {
-	if active := k.now.Beside[id]; active == "active" || active == "reloading" {
-		return false
+	if active := k.now.Beside[id]; active == "active" || active == "reloading" || k.w.runs(id) != "" {
+		return false // it is up, or a glyph of its own says what it is to be
 	}
 	// A socket cannot be started beside its running service.
 	return k.w.Ledger[RecordKey(UnitSort, id)] != nil && !(k.u.running() && unitSuffix(id) == "socket")
@@ -362,11 +391,14 @@ func (k *unitWork) sortActs() {
 }
 
 // Batch implements Reconciler: units that follow each other are started one after the
-// other and watched together.
+// other and watched together. What comes after a stop has to be looked at anew.
 func (units) Batch(turns []*Turn) int {
 	for i, t := range turns {
-		if i > 0 && (t.Sort != UnitSort || t.Late != turns[0].Late || len(t.Drop) > 0 != (len(turns[0].Drop) > 0)) {
+		if i > 0 && (t.Sort != UnitSort || t.Late != turns[0].Late) {
 			return i
+		}
+		if k, ok := t.work.(*unitWork); ok && (len(t.Drop) > 0 || k.acting("stop") || len(k.rivals()) > 0) {
+			return i + 1
 		}
 	}
 	return len(turns)

@@ -114,7 +114,8 @@ type BrokenUnitError struct {
 	Verb, Unit string
 	Result     string
 	Lines      []string
-	Err        error
+	Err        error // in words for people
+	Cause      error // what the command said, whole; nil where none failed
 }
 
 func (e *BrokenUnitError) Error() string {
@@ -128,7 +129,12 @@ func (e *BrokenUnitError) Error() string {
 	return text
 }
 
-func (e *BrokenUnitError) Unwrap() error { return e.Err }
+func (e *BrokenUnitError) Unwrap() error {
+	if e.Cause != nil {
+		return e.Cause
+	}
+	return e.Err
+}
 
 // logLines is how many lines of a unit's log stand in a report.
 const logLines = 10
@@ -141,6 +147,7 @@ func (w *World) broken(ctx context.Context, verb, id string, cause error) error 
 	e := &BrokenUnitError{Verb: verb, Unit: id, Err: cause}
 	var failed *CommandError
 	if errors.As(cause, &failed) && failed.Said != "" {
+		e.Cause = cause
 		first, _, _ := strings.Cut(failed.Said, "\n")
 		e.Err = errors.New(strings.TrimSuffix(first, "."))
 		if strings.HasPrefix(first, "Job for ") {

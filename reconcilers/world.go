@@ -28,6 +28,9 @@ type World struct {
 	Recorded func(path string) bool
 	// Where is the resource that the journal has a key of this lineage on; "" for none.
 	Where func(key scrolls.Key) string
+	// Declares is the glyph that will be in force on a resource that has but one, when the
+	// run is over, of any lineage; nil for none.
+	Declares func(sort, resource string) *scrolls.Glyph
 	// Record is the journal's record of a resource; nil for none.
 	Record func(sort, resource string) *state.Record
 	// Each calls a function with every record of a sort; nil for none.
@@ -55,7 +58,8 @@ func NewWorld(h *Host, blobs Blobs) *World {
 	return &World{
 		Host: h, Blobs: &turnstile{blobs: blobs}, Ledger: map[string]*state.Entry{},
 		Needed: func(string) bool { return false }, Where: func(scrolls.Key) string { return "" },
-		Record: func(string, string) *state.Record { return nil }, Timeout: scrolls.BuiltinPolicy.Timeout,
+		Declares: func(string, string) *scrolls.Glyph { return nil },
+		Record:   func(string, string) *state.Record { return nil }, Timeout: scrolls.BuiltinPolicy.Timeout,
 		over: map[string]Node{}, seen: map[string]Node{},
 		dirOK: map[string]error{}, d: h.newDirs(), desk: &desk{on: map[string]any{}},
 	}

@@ -319,6 +319,9 @@ func (s *Systemd) properties(m *memory, name string) map[string]string {
 	case p.path == "" && !loaded, l.Gone:
 		props["LoadState"] = "not-found"
 	}
+	if ext := path.Ext(p.id); ext == ".socket" || ext == ".timer" || ext == ".path" {
+		props["Triggers"] = s.triggers(p.id)
+	}
 	if path.Ext(p.id) == ".service" {
 		props["Type"], props["Result"] = serviceType(d), l.Result
 		props["RemainAfterExit"] = yes(d.one("Service", "RemainAfterExit") == "yes")
