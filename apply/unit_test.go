@@ -443,9 +443,14 @@ func TestAServiceThatSomethingWakesAgainIsAFailure(t *testing.T) {
 func TestNothingIsKnownOfItBeforeGolem(t *testing.T) {
 	h := newUnitHost(t)
 	h.declare(service("web", "state", "running", "enabled", true))
+	host, err := reconcilers.OpenHost(h.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.Close()
 	journal, err := state.Open(filepath.Join(h.dir, "journal", "planroom.db"), state.Options{Root: h.root, LockTimeout: 10 * time.Second})
 	if err == nil {
-		_, err = apply.Forget(context.Background(), apply.Options{Journal: journal}, "service:web.service", true)
+		_, err = apply.Forget(context.Background(), apply.Options{Journal: journal, Host: host}, "service:web.service", true)
 		err = errors.Join(err, journal.Close())
 	}
 	if err != nil {
