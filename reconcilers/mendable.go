@@ -36,10 +36,11 @@ func Mendable(err error) bool {
 	var fatal *FatalError
 	var command *CommandError
 	var check *CheckError
+	var unit *BrokenUnitError
 	switch {
 	case err == nil, errors.As(err, &fatal), errors.Is(err, ErrMoved), errors.Is(err, context.Canceled):
 		return false
-	case errors.As(err, &check):
+	case errors.As(err, &check), errors.As(err, &unit):
 		return true
 	case errors.As(err, &command):
 		return !errors.Is(err, unix.ENOENT) // a program that is not there
