@@ -54,6 +54,9 @@ func (h *Host) Do(ctx context.Context, c Command) (Output, error) {
 }
 
 func (h *Host) exec(ctx context.Context, c Command) (Output, error) {
+	if c.Changes {
+		ctx = context.WithoutCancel(ctx) // an interrupt lets the step come to its end
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)

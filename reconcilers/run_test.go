@@ -131,3 +131,20 @@ func TestADaemonThatInheritedTheMarkHoldsNothingUp(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAnInterruptLetsAChangingCommandEnd(t *testing.T) {
+	h := commandHost(t)
+	ended := filepath.Join(t.TempDir(), "ended")
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	slow := []string{"sh", "-c", "sleep 0.3; touch " + ended}
+	if _, err := h.Do(ctx, Command{Argv: slow, Changes: true, Timeout: time.Minute}); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(ended); err != nil {
+		t.Error("it did not come to its end")
+	}
+	if _, err := h.Do(ctx, Command{Argv: []string{"sleep", "60"}, Timeout: time.Minute}); err == nil {
+		t.Error("a command that only reads was not stopped")
+	}
+}
