@@ -493,3 +493,65 @@ scroll "rest" {
 	m.destroy()
 	m.same("destroyed", before)
 }
+
+func TestWhatStartsAndStopsWithAUnitIsNamedAndGivenBack(t *testing.T) {
+	t.Parallel()
+	m := boot(t)
+	m.unit("helper.service", "[Unit]\nRequires=deep.service\nAfter=deep.service\n"+sleeper)
+	m.unit("deep.service", sleeper)
+	m.unit("front.service", "[Unit]\nWants=helper.service no-such.service\nConflicts=rival.service\n"+sleeper)
+	m.unit("rival.service", sleeper)
+	m.unit("other.service", "[Unit]\nRequires=helper.service\n"+sleeper)
+	m.must("systemctl", "start", "rival")
+	before := m.print()
+	m.declare("service \"front\" {\n state = \"running\"\n enabled = true\n}\n")
+	text := m.plan()
+	says(t, text, "stop rival.service it cannot run beside front.service")
+	says(t, text, "start helper.service front.service pulls it in")
+	m.apply()
+	m.is("front.service active", "helper.service active", "deep.service active", "rival.service inactive")
+	m.golem(0, "plan", "--detailed-exitcode", site)
+
+	// What another unit needs that stays declared is left running for it.
+	m.declare("service \"other\" { state = \"running\" }\n")
+	m.apply()
+	m.is("front.service inactive", "helper.service active", "deep.service active", "other.service active")
+	m.golem(0, "plan", "--detailed-exitcode", site)
+	m.declare("")
+	says(t, m.plan(), "stop helper.service started with service:front.service, and nothing needs it any more")
+	m.apply()
+	m.is("helper.service inactive", "deep.service inactive", "rival.service inactive")
+	m.must("systemctl", "start", "rival") // stopped by golem: that is not given back
+	m.same("undeclared", before)
+
+	m.declare("service \"rival\" { state = \"stopped\" }\nservice \"front\" { state = \"running\" }\n")
+	m.apply()
+	m.declare("service \"helper\" { state = \"stopped\" }\nservice \"front\" { state = \"running\" }\n")
+	says(t, m.golem(1, "plan", site).stderr, "front.service is declared running, and starts it again")
+}
+
+func TestServiceSurvivesEveryKill(t *testing.T) {
+	t.Parallel()
+	m := boot(t)
+	// Units that have no program to be watched: the walk is long enough.
+	const stays = "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n"
+	m.unit("helper.service", stays)
+	m.unit("front.service", "[Unit]\nWants=helper.service\n"+stays+"Alias=face.service\n")
+	m.unit("runs.service", stays)
+	m.unit("shut.service", stays)
+	m.sh("systemctl enable --now runs; systemctl mask shut")
+	newSaboteur(m, "systemctl").walk(`
+service "front" {
+  state   = "running"
+  enabled = true
+}
+service "runs" {
+  masked  = true
+  enabled = false
+}
+service "shut" {
+  masked = false
+  state  = "running"
+}
+`)
+}
