@@ -88,7 +88,11 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return e.report, err
 	}
-	if err := e.makePlan(ctx); err != nil {
+	err = e.refreshAll(ctx)
+	if err == nil {
+		err = e.makePlan(ctx)
+	}
+	if err != nil {
 		if recovered != nil {
 			err = &TouchedError{err}
 		}
@@ -102,6 +106,26 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return e.report, err
 	}
 	return e.report, e.enact(ctx)
+}
+
+// refreshAll lets the reconcilers make themselves ready for a plan that will be enacted.
+func (e *engine) refreshAll(ctx context.Context) error {
+	snap, err := e.j.Snapshot()
+	if err != nil {
+		return err
+	}
+	var declared, applied []*scrolls.Glyph
+	if e.o.Scroll != nil {
+		declared = e.o.Scroll.Glyphs()
+	}
+	for _, a := range snap.Applied {
+		if a.Lineage == e.o.Lineage {
+			applied = append(applied, a.Glyph)
+		}
+	}
+	w := reconcilers.NewWorld(e.o.Host, e.store)
+	defer w.Close()
+	return reconcilers.Refresh(ctx, w, declared, applied)
 }
 
 // makePlan works out what to do from the journal and the host as they are now.

@@ -138,7 +138,7 @@ func (b *box) destroy() answer {
 }
 
 // says wants a text in another.
-func says(t *testing.T, text, part string) {
+func says(t testing.TB, text, part string) {
 	t.Helper()
 	if !strings.Contains(strings.Join(strings.Fields(text), " "), strings.Join(strings.Fields(part), " ")) {
 		t.Errorf("%q is not in:\n%s", part, text)

@@ -225,6 +225,10 @@ func (m *maker) fail(r reconcilers.Request, err error) {
 	}
 	g := r.Set[0]
 	p := scrolls.Problem{Attr: "path", Summary: "Glyph cannot be enacted here", Detail: reconcilers.Sentence(err)}
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) {
+		p.Detail += " " + reconcilers.Sentence(errors.New(hinted.Hint()))
+	}
 	var ae *reconcilers.AttrError
 	if errors.As(err, &ae) {
 		p.Attr, p.Summary = ae.Attr, ae.Summary

@@ -11,6 +11,7 @@ import (
 // change only with an update, so a host keeps what it learned.
 type aptLists struct {
 	mu       sync.Mutex
+	updated  bool // this run fetched new ones
 	known    map[string]*aptName
 	provided map[string][]relation
 	shown    map[string]string // stanzas, by "name=version"

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os/exec"
 	"slices"
@@ -196,6 +197,23 @@ func (v *dpkgView) readMarks(h *Host) error {
 		}
 	}
 	return wrap(lines.Err(), "read", extendedStates)
+}
+
+// architectures are the foreign ones that dpkg takes.
+func (h *Host) architectures() ([]string, error) {
+	f, err := h.openAt("/var/lib/dpkg/arch")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(f)
+	all := strings.Fields(string(text))
+	if len(all) > 0 {
+		all = all[1:] // the first is the host's own
+	}
+	return all, wrap(errors.Join(err, f.Close()), "read", "/var/lib/dpkg/arch")
 }
 
 // A BrokenPackagesError says that dpkg was interrupted, or a package could not be

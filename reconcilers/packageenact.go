@@ -25,7 +25,7 @@ var aptQuiet = []string{
 
 // apt has apt change the host.
 func (w *World) apt(ctx context.Context, args ...string) error {
-	wait := min(lockTimeout, w.Timeout/2)
+	wait := w.lockWait()
 	argv := aptGet("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold",
 		"-o", fmt.Sprintf("DPkg::Lock::Timeout=%d", int(wait.Seconds())))
 	out, err := w.Host.Do(ctx, Command{Argv: append(argv, args...), Env: aptQuiet, Changes: true, Timeout: w.Timeout})

@@ -177,10 +177,13 @@ func (k *pkgWork) fetch() (map[string][]string, error) {
 	run, err := aptRunFor(k.tx.effects, files, k.tx.lift)
 	all := map[string][]string{}
 	if err == nil && run.brings {
-		flags := append(slices.Clone(run.flags), "--download-only", "install")
-		out, failed := k.w.Host.Do(k.ctx, Command{Argv: aptGet(append(flags, run.args...)...), Env: aptQuiet, Timeout: k.w.Timeout})
-		if failed != nil {
-			err = aptSaid(out, failed)
+		var said *AptError
+		if err = k.download(run); errors.As(err, &said) && strings.Contains(said.Said, "Failed to fetch") && !k.w.Host.apt.updated {
+			// The archive has moved on since the lists were fetched. What is not in it any
+			// more is not to be had; what is, is what was shown.
+			if err = k.w.Host.update(k.ctx, k.w.Timeout); err == nil {
+				err = k.download(run)
+			}
 		}
 		for _, e := range k.tx.effects {
 			if err == nil && e.To.there() && !e.stays() {
@@ -189,6 +192,19 @@ func (k *pkgWork) fetch() (map[string][]string, error) {
 		}
 	}
 	return all, errors.Join(err, files.remove())
+}
+
+// download has apt fetch what a run needs.
+func (k *pkgWork) download(run *aptRun) error {
+	argv := aptGet(slices.Concat(run.flags, []string{"--download-only", "install"}, run.args)...)
+	out, err := k.w.Host.Do(k.ctx, Command{Argv: argv, Env: aptQuiet, Timeout: k.w.Timeout})
+	if err == nil {
+		return nil
+	}
+	if locked := k.w.Host.locked(out); locked != nil {
+		return locked
+	}
+	return aptSaid(out, err)
 }
 
 // inspect lists the configuration files that one package brings.

@@ -141,8 +141,17 @@ type aptLocator struct {
 func (l *aptLocator) locate(glyphs []*scrolls.Glyph) error {
 	var unknown []*scrolls.Glyph
 	var names []string
+	foreign, err := l.w.Host.architectures()
+	if err != nil {
+		return err
+	}
 	for _, g := range glyphs {
 		own := l.d.real.own(g)
+		if _, arch, ok := strings.Cut(own, ":"); ok && !slices.Contains(foreign, arch) {
+			l.mistake(g, "name", "Architecture is not taken", fmt.Sprintf(
+				"This host takes packages of %s alone. To have it take others: dpkg --add-architecture %s && apt-get update.", strings.Join(append([]string{l.d.real.native}, foreign...), ", "), arch))
+			continue
+		}
 		if spot, ok := l.known(g, own); ok {
 			l.spots[g] = Spot{Resource: spot}
 			if is := l.d.state(spot); !is.there() || !versionFits(str(g.Attrs, "version"), is.Version) {
@@ -273,9 +282,6 @@ func (l *aptLocator) unknown(own string) string {
 	why := fmt.Sprintf("Neither dpkg nor apt's package lists know %s.", own)
 	if names, err := l.w.Host.readDir("/var/lib/apt/lists"); err == nil && !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, "Packages") }) {
 		return why + " There are no lists on this host: run apt-get update first."
-	}
-	if _, arch, ok := strings.Cut(own, ":"); ok {
-		return why + fmt.Sprintf(" If it is of another architecture, the host has to take it first: dpkg --add-architecture %s && apt-get update.", arch)
 	}
 	return why + " See that it is spelled right; if it is new in the archive, run apt-get update first."
 }

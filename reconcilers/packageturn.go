@@ -247,11 +247,11 @@ func (k *pkgWork) missing(wish string, said *aptName) error {
 func (k *pkgWork) mayMove(version string) error {
 	if k.now.Hold && !k.lift && !k.ownHold() {
 		return &AttrError{Attr: "version", Summary: "Package is on hold", Err: errText(fmt.Sprintf(
-			"%s is on hold at %s, and this needs %s. Write hold = false to lift the hold", k.r.Resource, orNone(k.now.Version), version))}
+			"package %s is on hold at %s, and this needs %s. Write hold = false to lift the hold", k.r.Resource, orNone(k.now.Version), version))}
 	}
 	if k.now.there() && compareVersions(version, k.now.Version) < 0 && !k.downgrade {
 		return &AttrError{Attr: "version", Summary: "Version is older than what is there", Err: errText(fmt.Sprintf(
-			"%s %s is there, and this wants %s. Write allow_downgrade = true if that is meant", k.r.Resource, k.now.Version, version))}
+			"package %s is at %s, and this wants %s. Write allow_downgrade = true if that is meant", k.r.Resource, k.now.Version, version))}
 	}
 	return nil
 }

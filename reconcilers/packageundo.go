@@ -287,7 +287,7 @@ func (r *restoring) repair() error {
 
 // dpkg runs dpkg itself, which does not wait for whoever holds its lock: golem does.
 func (r *restoring) dpkg(args ...string) error {
-	wait := min(lockTimeout, r.w.Timeout/2)
+	wait := r.w.lockWait()
 	for {
 		out, err := r.w.Host.Do(r.ctx, Command{Argv: append([]string{"dpkg"}, args...), Env: aptQuiet, Changes: true, Timeout: r.w.Timeout})
 		if err == nil {

@@ -129,34 +129,76 @@ type AptError struct {
 	Err  error
 }
 
-func (e *AptError) Error() string { return "apt: " + e.Said }
+func (e *AptError) Error() string { return "apt refuses: " + e.Said }
 func (e *AptError) Unwrap() error { return e.Err }
 
-// aptSaid finds in what apt printed why it refused.
+// aptSaid finds in what apt, dpkg and the packages' scripts printed why they failed.
 func aptSaid(out Output, err error) error {
 	var failed *CommandError
 	if !errors.As(err, &failed) || failed.Code < 0 {
 		return err
 	}
-	var said []string
-	unmet := false
-	for _, line := range strings.Split(string(out.Stdout), "\n") {
-		switch {
-		case strings.HasPrefix(line, "The following packages have unmet dependencies"):
-			unmet = true
-		case unmet && strings.HasPrefix(line, " "):
-			said = append(said, strings.Join(strings.Fields(line), " "))
-		default:
-			unmet = false
-		}
-	}
+	said := append(unmet(string(out.Stdout)), scriptSaid(string(out.Stdout)+"\n"+string(out.Stderr))...)
 	for _, line := range strings.Split(string(out.Stderr), "\n") {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "W: ") && !strings.HasPrefix(line, "N: ") {
-			said = append(said, strings.TrimPrefix(line, "E: "))
+		line = strings.TrimSpace(line)
+		if e, ok := strings.CutPrefix(line, "E: "); ok || len(said) == 0 && line != "" && !isNoise(line) {
+			said = append(said, e)
 		}
 	}
 	if len(said) == 0 {
 		return err
 	}
+	for i := range said {
+		said[i] = strings.TrimSuffix(said[i], ".")
+	}
 	return &AptError{strings.Join(said, "; "), err}
+}
+
+// isNoise says that a line is no reason of anything.
+func isNoise(line string) bool {
+	return strings.HasPrefix(line, "W: ") || strings.HasPrefix(line, "N: ") || strings.HasPrefix(line, "debconf: ")
+}
+
+// unmet are the dependencies that apt says cannot be met.
+func unmet(stdout string) []string {
+	var said []string
+	inside := false
+	for _, line := range strings.Split(stdout, "\n") {
+		switch {
+		case strings.HasPrefix(line, "The following packages have unmet dependencies"):
+			inside = true
+		case inside && strings.HasPrefix(line, " "):
+			said = append(said, strings.Join(strings.Fields(line), " "))
+		default:
+			inside = false
+		}
+	}
+	return said
+}
+
+// maxScriptSaid is how many lines before dpkg's complaint are told.
+const maxScriptSaid = 5
+
+var dpkgWorks = regexp.MustCompile(`^(Setting up|Unpacking|Preparing to unpack|Removing|Purging configuration files for|Selecting|Processing triggers for|\(Reading database) `)
+
+// scriptSaid is what dpkg complains of, with what the package's script said before.
+func scriptSaid(text string) []string {
+	var said, before []string
+	complains := false
+	for _, line := range strings.Split(text, "\n") {
+		line = strings.TrimRight(line, "\r ")
+		switch {
+		case strings.HasPrefix(line, "dpkg: error"):
+			said = append(said, before[max(0, len(before)-maxScriptSaid):]...)
+			said = append(said, line)
+			before, complains = nil, true
+		case complains && strings.HasPrefix(line, " "):
+			said[len(said)-1] += " " + strings.TrimSpace(line)
+		case dpkgWorks.MatchString(line):
+			before, complains = nil, false
+		case line != "" && !isNoise(line):
+			before, complains = append(before, line), false
+		}
+	}
+	return said
 }

@@ -144,6 +144,9 @@ func (j *joining) workOut() error {
 		return nil
 	}
 	if bad := j.d.real.broken(); len(bad) > 0 && !j.d.recovers {
+		if locked := j.w.Host.dpkgLocked(); locked != nil {
+			return locked // somebody is in the middle of it
+		}
 		return &BrokenPackagesError{bad}
 	}
 	if err := j.simulate(); err != nil {
@@ -441,6 +444,9 @@ func (j *joining) blame(err error) error {
 	var said *AptError
 	if !errors.As(err, &said) {
 		return err
+	}
+	if held := j.d.alsoHeld(said.Said); held != "" {
+		said.Said += "; " + held
 	}
 	if j.d.recovers {
 		return fmt.Errorf("%w; the interrupted run has to be taken back first: golem recover", err)
