@@ -461,3 +461,44 @@ func TestNothingIsKnownOfItBeforeGolem(t *testing.T) {
 	h.same("undeclared", was)
 	says(t, planText(t, r.Plan), "nothing is known of it before golem; left as it is")
 }
+
+func TestAUnitBetweenTwoStatesIsWaitedFor(t *testing.T) {
+	h := newUnitHost(t)
+	if err := h.Write(libUnits+"slow.service", "[Service]\nType=notify\nExecStart=/fake/slow\n"); err != nil {
+		t.Fatal(err)
+	}
+	h.ctl("--no-block", "start", "slow.service")
+	h.is("slow.service", "activating")
+	h.declare(service("slow", "state", "running")) // it is up after a few seconds
+	h.is("slow.service", "active")
+	if n := h.Called("start", "slow.service"); n != 1 {
+		t.Errorf("it was started %d times", n)
+	}
+	if err := h.Write(libUnits+"hangs.service", "[Service]\nType=notify\nExecStart=/fake/hangs\n"); err != nil {
+		t.Fatal(err)
+	}
+	h.ctl("--no-block", "start", "hangs.service")
+	_, err := h.apply(scrollOf(leafOf("units", service("hangs", "state", "running"))), "run")
+	if err == nil {
+		t.Fatal("a unit that never gets ready is taken for one that runs")
+	}
+	says(t, err.Error(), "hangs.service is activating", "did not settle in 10s")
+}
+
+func TestAServiceNeedsASystemThatRuns(t *testing.T) {
+	l := newLawHost(t)
+	t.Cleanup(l.remove)
+	_, err := l.apply(scrollOf(leafOf("units", service("web", "state", "running"))), "run")
+	if err == nil {
+		t.Fatal("a file tree runs a unit")
+	}
+	says(t, err.Error(), "Service needs a live host", "Under --root golem changes a file tree and runs nothing in it")
+	h := newUnitHost(t)
+	if err := os.RemoveAll(h.root + "/run/systemd"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = h.apply(scrollOf(leafOf("units", service("web", "state", "running"))), "run"); err == nil {
+		t.Fatal("without systemd a unit runs")
+	}
+	says(t, err.Error(), "This host is not run by systemd")
+}

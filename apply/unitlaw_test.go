@@ -160,6 +160,33 @@ func TestLawUnitsDependOnTheLastScrollAlone(t *testing.T) {
 	})
 }
 
+// Somebody else does things between the runs: golem still does what is declared, finds
+// nothing to do a second time, and comes to its end.
+func TestLawUnitsWithSomebodyInBetween(t *testing.T) {
+	unitLaw(t, func(t *rapid.T) {
+		h := lawUnitHost(t, drawFound(t))
+		for range rapid.IntRange(1, 3).Draw(t, "runs") {
+			h.run(t, drawUnitScroll(t), map[string]bool{})
+			for range rapid.IntRange(0, 3).Draw(t, "acts") {
+				verb := rapid.SampledFrom([]string{"start", "stop", "enable", "disable", "mask", "unmask"}).Draw(t, "verb")
+				unit := rapid.SampledFrom(slices.Sorted(maps.Keys(lawUnits))).Draw(t, "unit")
+				a, _ := h.Run("systemctl", verb, unit) // what systemd refuses, it refuses
+				t.Logf("systemctl %s %s: %s", verb, unit, a.Err)
+			}
+		}
+		was := h.Print()
+		if !h.run(t, nil, map[string]bool{}) {
+			t.Fatalf("destroy does not settle from\n%s", was)
+		}
+		for _, line := range strings.Split(h.Print(), "\n") {
+			if f := strings.Fields(line); f[0] == "unit" && !strings.Contains(was, "unit "+f[1]) {
+				t.Fatalf("undeclaring started %s", f[1])
+			}
+		}
+		h.check(t)
+	})
+}
+
 // unitLaw tries a law of units on random hosts: on fewer than a law of files, since each
 // is many runs of golem.
 func unitLaw(t *testing.T, law func(t *rapid.T)) {

@@ -555,3 +555,26 @@ service "shut" {
 }
 `)
 }
+
+func TestAServiceWithAnInitScriptToo(t *testing.T) {
+	t.Parallel()
+	m := boot(t)
+	before := m.print()
+	m.declare("service \"ssh\" { enabled = false }\n")
+	m.apply()
+	if got := m.enabled("ssh"); got != "disabled" {
+		t.Errorf("it is %s", got)
+	}
+	m.golem(0, "plan", "--detailed-exitcode", site)
+	m.declare("")
+	m.apply()
+	m.same("undeclared", before)
+
+	m.must("systemctl", "disable", "ssh")
+	before = m.print()
+	m.declare("service \"ssh\" { enabled = true }\n")
+	m.apply()
+	m.declare("")
+	m.apply()
+	m.same("enabled and undeclared", before)
+}

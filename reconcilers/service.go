@@ -20,7 +20,7 @@ var serviceKind = Kind{
 			"stopped again and one that it enabled or masked loses exactly the links that made; a unit found running is left " +
 			"running, and nothing is started on the way out. Without `state` golem never starts or stops the unit: it only " +
 			"reloads or restarts it while it runs. Stopping a service also stops the sockets, timers and paths that would start " +
-			"it again. Any type of unit can be named; without a suffix a `.service` is meant.",
+			"it again. What is started because golem starts a unit stops with it, once nothing else needs it. Any type of unit can be named; without a suffix a `.service` is meant.",
 		Attrs: []scrolls.Attr{
 			{Name: "unit", Type: cty.String, Doc: "The unit's name. The label by default."},
 			{Name: "state", Type: cty.String, Default: "not golem's", Doc: "`\"running\"` or `\"stopped\"`."},

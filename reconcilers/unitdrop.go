@@ -73,10 +73,10 @@ func (k *unitWork) tellUnits() {
 		k.t.Units = append(k.t.Units, UnitEffect{Do: do, Unit: unit, Key: key, Reason: reason})
 	}
 	for _, a := range k.acts {
-		switch {
-		case a.do == "stop":
+		switch a.do {
+		case "stop":
 			k.tellStops(tell)
-		case a.do == "start":
+		case "start":
 			if !k.u.running() {
 				tell("start", k.u.ID, k.startReason())
 			}

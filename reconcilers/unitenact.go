@@ -153,7 +153,7 @@ func (k *unitWork) take(links []unitLink) error {
 		// it was found empty.
 		dir, _ := split(l.Path)
 		empty := slices.ContainsFunc(k.found.Dirs, func(d unitLink) bool { return d.Path == dir && d.Node.Size == 0 })
-		if empty || slices.Contains(linkDirs, dir) {
+		if empty || !isWantDir(dir) {
 			continue
 		}
 		if err := k.w.Host.dropDir(dir); err != nil {

@@ -14,6 +14,10 @@ import (
 // linkDirs are where enabling and masking make links: for good, and until the next boot.
 var linkDirs = []string{"/etc/systemd/system", "/run/systemd/system"}
 
+// scriptDirs are where enabling and disabling change the links of an init script of the
+// same name as well, if there is one: S01ssh becomes K01ssh.
+var scriptDirs = []string{"/etc/rc0.d", "/etc/rc1.d", "/etc/rc2.d", "/etc/rc3.d", "/etc/rc4.d", "/etc/rc5.d", "/etc/rc6.d", "/etc/rcS.d"}
+
 // A unitLink is a link by which a unit is enabled, masked or has another name; or an
 // empty file in such a place, which masks it too.
 type unitLink struct {
@@ -25,6 +29,17 @@ type unitLink struct {
 func (l unitLink) masks() bool {
 	empty := l.Node.Type == File && l.Node.Size == 0
 	return slices.Contains(linkDirs, path.Dir(l.Path)) && (empty || string(l.Node.Target) == "/dev/null")
+}
+
+// script says whether the link is an init script's.
+func (l unitLink) script() bool { return slices.Contains(scriptDirs, path.Dir(l.Path)) }
+
+// scriptOf is the name of the script that a link starts or stops: "ssh" for S01ssh.
+func scriptOf(base string) string {
+	if len(base) < 4 || base[0] != 'S' && base[0] != 'K' {
+		return ""
+	}
+	return base[3:]
 }
 
 // runtime says whether the link is gone after the next boot.
@@ -39,6 +54,8 @@ type linkage struct {
 // wantDirs are the suffixes of directories in which a link stands for a want.
 var wantDirs = []string{".wants", ".requires", ".upholds"}
 
+func isWantDir(dir string) bool { return slices.Contains(wantDirs, path.Ext(dir)) }
+
 // linkage reads all links, once until something is done.
 func (w *World) linkage() (*linkage, error) {
 	d := w.unitDesk()
@@ -50,6 +67,11 @@ func (w *World) linkage() (*linkage, error) {
 	all := &linkage{links: map[string]Node{}, dirs: map[string]Node{}}
 	for _, dir := range linkDirs {
 		if err := w.Host.readLinks(all, dir, true); err != nil {
+			return nil, err
+		}
+	}
+	for _, dir := range scriptDirs {
+		if err := w.Host.readLinks(all, dir, false); err != nil {
 			return nil, err
 		}
 	}
@@ -74,7 +96,7 @@ func (h *Host) readLinks(all *linkage, dir string, top bool) error {
 		switch {
 		case n.Type == Link, n.Type == File && n.Size == 0 && top && unitSuffix(name) != "":
 			all.links[at] = n
-		case n.Type == Dir && top && slices.Contains(wantDirs, path.Ext(name)):
+		case n.Type == Dir && top && isWantDir(name):
 			held, err := h.readDir(at)
 			if err == nil {
 				err = h.readLinks(all, at, false)
@@ -94,6 +116,12 @@ func (all *linkage) of(k kin) []unitLink {
 	var own []unitLink
 	for at, n := range all.links {
 		base := path.Base(at)
+		if l := (unitLink{at, n}); l.script() {
+			if k.units[scriptOf(base)+".service"] {
+				own = append(own, l)
+			}
+			continue
+		}
 		if k.paths[at] || k.units[base] || k.aliases[base] || n.Type == Link && k.units[path.Base(string(n.Target))] {
 			own = append(own, unitLink{at, n})
 		}
@@ -314,7 +342,7 @@ func (h *Host) emptyFile(dirfd int, name string, n Node) error {
 
 // putDir makes a directory of wants again that was there.
 func (h *Host) putDir(up unitLink) error {
-	if slices.Contains(linkDirs, up.Path) {
+	if !isWantDir(up.Path) {
 		return nil
 	}
 	b := h.newBatch(noBlobs{}, nil, 1)

@@ -38,7 +38,8 @@ func (units) Locate(ctx context.Context, w *World, glyphs []*scrolls.Glyph, gone
 	}
 	var beside []string
 	for _, name := range names {
-		beside = slices.Concat(beside, found[name].TriggeredBy, found[name].RequiredBy)
+		u := found[name]
+		beside = slices.Concat(beside, u.TriggeredBy, u.RequiredBy, u.rivals(), u.Pulls)
 	}
 	if _, err := w.units(ctx, beside...); err != nil {
 		return nil, nil, err

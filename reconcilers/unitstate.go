@@ -246,6 +246,13 @@ func (w *World) settled(ctx context.Context, u *unit) (*unit, error) {
 
 // comesWith says what of this run brings a unit that is not there yet; "" for nothing.
 func (w *World) comesWith(id string) string {
+	d := w.unitDesk()
+	d.mu.Lock()
+	by := d.comes[id]
+	d.mu.Unlock()
+	if by != "" {
+		return by
+	}
 	for _, name := range []string{id, unitTemplate(id)} {
 		for _, dir := range unitDirs {
 			p := dir + "/" + name
@@ -253,13 +260,6 @@ func (w *World) comesWith(id string) string {
 				return "file:" + p
 			}
 		}
-	}
-	d := w.unitDesk()
-	d.mu.Lock()
-	by := d.comes[id]
-	d.mu.Unlock()
-	if by != "" {
-		return by
 	}
 	return w.packagesBringing(id)
 }
@@ -302,12 +302,4 @@ func (w *World) rewritten(id string) bool {
 		}
 	}
 	return false
-}
-
-// bringUnit notes that the run brings a unit that is not there yet.
-func (w *World) bringUnit(id, by string) {
-	d := w.unitDesk()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.comes[id] = by
 }

@@ -286,7 +286,7 @@ func (k *unitWork) decideMask() {
 func (k *unitWork) enabling() []unitLink {
 	return slices.DeleteFunc(slices.Clone(k.now.Links), func(l unitLink) bool {
 		dir, name := split(l.Path)
-		return l.masks() || name == k.u.ID && slices.Contains(linkDirs, dir)
+		return l.masks() || l.script() || name == k.u.ID && slices.Contains(linkDirs, dir)
 	})
 }
 

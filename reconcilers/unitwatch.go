@@ -178,10 +178,10 @@ func resultText(u *unit) string {
 	if u.Result != "" && u.Result != "success" {
 		parts = append(parts, "result "+u.Result)
 	}
-	switch {
-	case u.ExitCode == exited:
+	switch u.ExitCode {
+	case exited:
 		parts = append(parts, fmt.Sprintf("exit status %d", u.ExitStatus))
-	case u.ExitCode == killed || u.ExitCode == dumped:
+	case killed, dumped:
 		parts = append(parts, fmt.Sprintf("killed by signal %d", u.ExitStatus))
 	}
 	return strings.Join(parts, ", ")

@@ -24,6 +24,7 @@ func (s *Systemd) systemctl(m *memory, args []string) Answer {
 		return Answer{Err: "fake systemctl: no verb", Code: 1}
 	}
 	verb, names := words[0], words[1:]
+	_, m.dontBlock = options["--no-block"]
 	for _, name := range names {
 		m.Calls[verb+" "+name]++
 	}
@@ -147,6 +148,12 @@ func (s *Systemd) startService(m *memory, name string, l *life, d definition, fa
 	switch {
 	case strings.HasPrefix(exec, "/fake/fail") && typ != "simple":
 		return failed("exit-code")
+	case strings.HasPrefix(exec, "/fake/slow"):
+		l.Active, l.Sub, l.Ends = "activating", "start", m.Now+3_000_000
+		return Answer{}
+	case strings.HasPrefix(exec, "/fake/hangs") && m.dontBlock:
+		l.Active, l.Sub = "activating", "start"
+		return Answer{}
 	case strings.HasPrefix(exec, "/fake/hangs"):
 		l.Active, l.Sub = "activating", "start"
 		return Answer{Err: "Job for " + name + " timed out.", Code: 1}

@@ -33,6 +33,7 @@ type Answer struct {
 //	/fake/dies   runs for a second, then fails
 //	/fake/ends   runs for half a second, then ends well
 //	/fake/hangs  never says that it is ready
+//	/fake/slow   says so after three seconds
 //	/fake/stuck  runs, and fails when it is stopped
 type Systemd struct {
 	Root  string // the file tree
@@ -53,6 +54,8 @@ type memory struct {
 	// Calls counts what each unit was told, as "reload x.service".
 	Calls map[string]int
 	Pids  int
+
+	dontBlock bool // the command at hand does not wait for what it starts
 }
 
 // A life is a unit that is loaded.
@@ -208,6 +211,10 @@ func (s *Systemd) ended(m *memory, name string, l *life) {
 	u := parse(l.Text)
 	at := l.Ends
 	l.Ends, l.PID = 0, 0
+	if l.Sub == "start" {
+		l.Active, l.Sub, l.Entered = "active", "running", at
+		return
+	}
 	if l.Sub == "auto-restart" {
 		l.Restarts++
 		l.Active, l.Sub, l.Entered = "active", "running", at
