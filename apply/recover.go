@@ -31,6 +31,9 @@ func Recover(ctx context.Context, o Options) (*Recovered, error) {
 // inverses; leaves that had settled stay settled. The attempt becomes a revision that
 // says so. Recovery may itself die at any point: it starts again where it was.
 func (e *engine) recover(ctx context.Context) (*Recovered, error) {
+	if err := e.o.Host.AwaitCommands(ctx, scrolls.BuiltinPolicy.Timeout); err != nil {
+		return nil, err
+	}
 	snap, err := e.j.Snapshot()
 	if err == nil {
 		err = e.o.Host.ClearScratch()
@@ -39,9 +42,6 @@ func (e *engine) recover(ctx context.Context) (*Recovered, error) {
 		return nil, err
 	}
 	dead := snap.Dead
-	if err := e.o.Host.AwaitCommands(ctx, scrolls.BuiltinPolicy.Timeout); err != nil {
-		return nil, err
-	}
 	w := reconcilers.NewWorld(e.o.Host, e.store)
 	defer w.Close()
 	for i := len(dead.Steps) - 1; i >= 0; i-- {

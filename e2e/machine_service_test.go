@@ -64,6 +64,7 @@ func TestStartedByGolemIsStoppedAgain(t *testing.T) {
 	m.unit("rests.service", sleeper)
 	m.unit("broken.service", "[Service]\nExecStart=/bin/sh -c 'test -e /run/broken-runs && exec sleep infinity'\n")
 	m.run("systemctl", "start", "broken")
+	m.sh("while systemctl -q is-active broken; do sleep 0.1; done")
 	before := m.print()
 	m.must("touch", "/run/broken-runs")
 	m.declare("service \"rests\" { state = \"running\" }\nservice \"broken.service\" { state = \"running\" }\n")
@@ -79,6 +80,7 @@ func TestStartedByGolemIsStoppedAgain(t *testing.T) {
 	m.is("rests.service inactive", "broken.service inactive")
 	m.must("rm", "/run/broken-runs")
 	m.run("systemctl", "start", "broken") // a failure cannot be given back
+	m.sh("while systemctl -q is-active broken; do sleep 0.1; done")
 	m.same("undeclared", before)
 }
 

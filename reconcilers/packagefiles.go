@@ -230,7 +230,7 @@ func (k *pkgWork) inspect(e pkgEffect, files *debFiles, all map[string][]string)
 		return fmt.Errorf("fetch %s: %w", e.Resource, err)
 	}
 	defer os.RemoveAll(dir)
-	out, err := k.w.Host.Do(k.ctx, Command{Argv: []string{"apt-get", "-q", "download", e.Resource + "=" + e.To.Version}, Dir: dir, Timeout: k.w.Timeout})
+	out, err := k.w.Host.Do(k.ctx, Command{Argv: []string{"apt-get", "-q", "download", e.Resource + "=" + e.To.Version}, Dir: dir, Changes: true, Timeout: k.w.Timeout})
 	if err != nil {
 		return aptSaid(out, err)
 	}

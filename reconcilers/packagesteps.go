@@ -239,7 +239,7 @@ func (h *Host) captureDeb(ctx context.Context, store Store, e *dpkgEntry) (*deb,
 		return nil, fmt.Errorf("fetch %s %s: %w", e.name, e.Version, err)
 	}
 	defer os.RemoveAll(dir)
-	out, err := h.Do(ctx, Command{Argv: []string{"apt-get", "-q", "download", resource + "=" + e.Version}, Dir: dir, Timeout: downloadTimeout})
+	out, err := h.Do(ctx, Command{Argv: []string{"apt-get", "-q", "download", resource + "=" + e.Version}, Dir: dir, Changes: true, Timeout: downloadTimeout})
 	var failed *CommandError
 	if errors.As(err, &failed) && failed.Code > 0 {
 		said, asked := h.list(ctx, e.name)

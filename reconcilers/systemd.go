@@ -140,11 +140,16 @@ func (h *Host) showUnits(ctx context.Context, names []string) ([]*unit, error) {
 }
 
 // fileStates brings the units' file states up to date: systemd remembers for a loaded
-// unit what it was when it last read the files, and links may have come or gone since.
+// unit what it was when it last read the files, and links may have come or gone since. It
+// is asked again only about units of which the links on the disk say something else.
 func (h *Host) fileStates(ctx context.Context, units []*unit) error {
+	all, err := h.readLinkage()
+	if err != nil {
+		return err
+	}
 	var ask []*unit
 	for _, u := range units {
-		if u.Fragment != "" && u.File != "generated" && u.File != "transient" || u.Load == "masked" {
+		if (u.Fragment != "" && u.File != "generated" && u.File != "transient" || u.Load == "masked") && !all.agrees(u) {
 			ask = append(ask, u)
 		}
 	}

@@ -64,19 +64,52 @@ func (w *World) linkage() (*linkage, error) {
 	if d.links != nil {
 		return d.links, nil
 	}
+	all, err := w.Host.readLinkage()
+	d.links = all
+	return all, err
+}
+
+func (h *Host) readLinkage() (*linkage, error) {
 	all := &linkage{links: map[string]Node{}, dirs: map[string]Node{}}
 	for _, dir := range linkDirs {
-		if err := w.Host.readLinks(all, dir, true); err != nil {
+		if err := h.readLinks(all, dir, true); err != nil {
 			return nil, err
 		}
 	}
 	for _, dir := range scriptDirs {
-		if err := w.Host.readLinks(all, dir, false); err != nil {
+		if err := h.readLinks(all, dir, false); err != nil {
 			return nil, err
 		}
 	}
-	d.links = all
 	return all, nil
+}
+
+// agrees says whether the links are what systemd's account of a unit's file is of: there
+// for what is enabled or masked, not there for what is not.
+func (all *linkage) agrees(u *unit) bool {
+	if u.NeedReload {
+		return false
+	}
+	wanted, masked := false, false
+	for at, n := range all.links {
+		dir, base := split(at)
+		named := base == u.ID || slices.Contains(u.Names, base)
+		switch {
+		case slices.Contains(linkDirs, dir) && named && (unitLink{at, n}).masks():
+			masked = true
+		case named && !slices.Contains(linkDirs, dir), n.Type == Link && path.Base(string(n.Target)) == u.ID && base != u.ID:
+			wanted = true
+		}
+	}
+	switch u.File {
+	case "enabled":
+		return wanted && !masked
+	case "disabled", "static", "indirect":
+		return !wanted && !masked
+	case "masked":
+		return masked && u.Load == "masked"
+	}
+	return false
 }
 
 func (h *Host) readLinks(all *linkage, dir string, top bool) error {

@@ -157,7 +157,11 @@ func (k *unitWork) look(ctx context.Context) error {
 		}
 	}
 	k.u = u
-	if k.now, err = k.w.stateOf(ctx, u, k.done, k.wish.state != "" || was.state != ""); err != nil {
+	starts := k.wish.state != "" || was.state != ""
+	if u.running() && k.wish.state == "running" {
+		starts = false // what it needs runs already
+	}
+	if k.now, err = k.w.stateOf(ctx, u, k.done, starts); err != nil {
 		return err
 	}
 	if u.kind() == "socket" {
