@@ -88,11 +88,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return e.report, err
 	}
-	err = e.refreshAll(ctx)
-	if err == nil {
-		err = e.makePlan(ctx)
-	}
-	if err != nil {
+	if err := e.lookAndPlan(ctx); err != nil {
 		if recovered != nil {
 			err = &TouchedError{err}
 		}
@@ -108,12 +104,23 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return e.report, e.enact(ctx)
 }
 
-// refreshAll lets the reconcilers make themselves ready for a plan that will be enacted.
-func (e *engine) refreshAll(ctx context.Context) error {
+// lookAndPlan works out what to do from the journal and the host as they are now. What
+// the reconcilers look up to make themselves ready serves the plan, too.
+func (e *engine) lookAndPlan(ctx context.Context) error {
 	snap, err := e.j.Snapshot()
 	if err != nil {
 		return err
 	}
+	w := reconcilers.NewWorld(e.o.Host, e.store)
+	defer w.Close()
+	if err := e.refreshAll(ctx, w, snap); err != nil {
+		return err
+	}
+	return e.makePlan(ctx, w, snap)
+}
+
+// refreshAll lets the reconcilers make themselves ready for a plan that will be enacted.
+func (e *engine) refreshAll(ctx context.Context, w *reconcilers.World, snap *state.Snapshot) error {
 	var declared, applied []*scrolls.Glyph
 	if e.o.Scroll != nil {
 		declared = e.o.Scroll.Glyphs()
@@ -123,19 +130,11 @@ func (e *engine) refreshAll(ctx context.Context) error {
 			applied = append(applied, a.Glyph)
 		}
 	}
-	w := reconcilers.NewWorld(e.o.Host, e.store)
-	defer w.Close()
 	return reconcilers.Refresh(ctx, w, declared, applied)
 }
 
-// makePlan works out what to do from the journal and the host as they are now.
-func (e *engine) makePlan(ctx context.Context) error {
-	snap, err := e.j.Snapshot()
-	if err != nil {
-		return err
-	}
-	w := reconcilers.NewWorld(e.o.Host, e.store)
-	defer w.Close()
+// makePlan makes the plan, and the world that it is enacted in.
+func (e *engine) makePlan(ctx context.Context, w *reconcilers.World, snap *state.Snapshot) error {
 	p, err := plan.Make(plan.Input{
 		Context: ctx,
 		Scroll:  e.o.Scroll, Lineage: e.o.Lineage, Host: e.o.HostName, Snapshot: snap, World: w,

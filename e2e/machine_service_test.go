@@ -534,15 +534,16 @@ func TestWhatStartsAndStopsWithAUnitIsNamedAndGivenBack(t *testing.T) {
 
 func TestServiceSurvivesEveryKill(t *testing.T) {
 	t.Parallel()
-	m := boot(t)
-	// Units that have no program to be watched: the walk is long enough.
-	const stays = "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n"
-	m.unit("helper.service", stays)
-	m.unit("front.service", "[Unit]\nWants=helper.service\n"+stays+"Alias=face.service\n")
-	m.unit("runs.service", stays)
-	m.unit("shut.service", stays)
-	m.sh("systemctl enable --now runs; systemctl mask shut")
-	newSaboteur(m, "systemctl").walk(`
+	acts(t, func(t *testing.T, act string) {
+		m := boot(t)
+		// Units that have no program to be watched: the walk is long enough.
+		const stays = "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n"
+		m.unit("helper.service", stays)
+		m.unit("front.service", "[Unit]\nWants=helper.service\n"+stays+"Alias=face.service\n")
+		m.unit("runs.service", stays)
+		m.unit("shut.service", stays)
+		m.sh("systemctl enable --now runs; systemctl mask shut")
+		newSaboteur(m, "systemctl").walk(act, `
 service "front" {
   state   = "running"
   enabled = true
@@ -556,6 +557,7 @@ service "shut" {
   state  = "running"
 }
 `)
+	})
 }
 
 func TestAServiceWithAnInitScriptToo(t *testing.T) {

@@ -42,6 +42,8 @@ func (packages) Refresh(ctx context.Context, w *World, declared, applied []*scro
 	if err != nil {
 		return err
 	}
+	d := w.bareAptDesk()
+	d.once.Do(func() { d.real = v }) // the plan rests on the same look
 	var names []string
 	wishes := map[string]string{}
 	for _, g := range declared {
