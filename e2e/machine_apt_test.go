@@ -399,6 +399,43 @@ func TestReport41Prompts(t *testing.T) {
 	says(t, m.golem(0, "kept", "list").stdout, "/etc/x/ships.conf")
 }
 
+// A line in a conffile whose package goes before it: what the line lay on was the
+// package's, and goes with the line at the latest; what somebody added to it stays.
+func TestLineInAConffileOutlivesItsPackage(t *testing.T) {
+	t.Parallel()
+	m := boot(t)
+	m.repo(tiny{Name: "ships", Files: map[string]string{"/etc/ships.conf": "shipped\n"}, Conffiles: []string{"/etc/ships.conf"}})
+	found := m.print()
+	line := "line \"ours\" {\n  path = \"/etc/ships.conf\"\n  line = \"golem's\"\n}\n"
+	for _, order := range []string{"undeclared", "destroyed"} {
+		m.declare("apt \"ships\" {}\n" + line)
+		m.apply()
+		m.declare(line)
+		m.apply()
+		m.settled()
+		if got := m.read("/etc/ships.conf"); !strings.Contains(got, "golem's\n") {
+			t.Errorf("the package went, and the file with the declared line holds %q", got)
+		}
+		if order == "undeclared" {
+			m.declare("")
+			m.apply()
+		} else {
+			m.destroy()
+		}
+		m.same(order, found)
+	}
+
+	m.declare("apt \"ships\" {}\n" + line)
+	m.apply()
+	m.declare(line)
+	m.apply()
+	m.write("/etc/ships.conf", "mine\n"+m.read("/etc/ships.conf"))
+	m.destroy()
+	if got := m.read("/etc/ships.conf"); got != "mine\nshipped\n" {
+		t.Errorf("somebody's line was beside golem's, and the file holds %q", got)
+	}
+}
+
 func TestReport43HookRefuses(t *testing.T) {
 	t.Parallel()
 	m := boot(t)

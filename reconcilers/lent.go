@@ -91,6 +91,7 @@ func (k *work) callIn() error {
 	}
 	for _, n := range []*Node{&k.s.found, &k.s.under} {
 		if n.Lent != nil {
+			k.orphan = *n
 			*n = n.Lent.Before
 		}
 	}

@@ -43,6 +43,8 @@ type work struct {
 	diffs map[scrolls.Key]string
 	// parted says that a layer leaves for another resource.
 	parted bool
+	// orphan is what a package that is gone had put there; not present, if there is none.
+	orphan Node
 }
 
 // Turn implements Reconciler.
@@ -156,6 +158,8 @@ func (k *work) findBeneath() {
 		k.beneath, k.made = k.bare, false // it never changed anything and goes: all is the host's
 	case k.inherits():
 		k.beneath = absent()
+	case k.orphan.Type == File && k.bare.Type == File && k.bare.Hash == k.orphan.Hash:
+		k.beneath = k.s.found // what the edits lie on went with its package
 	default:
 		k.beneath = k.borrowed(k.bare)
 		if k.s.made && k.bare.Type == File && k.bare.Size == 0 {
