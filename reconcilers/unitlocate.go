@@ -39,7 +39,10 @@ func (units) Locate(ctx context.Context, w *World, glyphs []*scrolls.Glyph, gone
 	var beside []string
 	for _, name := range names {
 		u := found[name]
-		beside = slices.Concat(beside, u.TriggeredBy, u.RequiredBy, u.rivals(), u.Pulls)
+		beside = slices.Concat(beside, u.TriggeredBy, u.RequiredBy)
+		if !u.running() {
+			beside = slices.Concat(beside, u.rivals(), u.Pulls) // what starting it would touch
+		}
 	}
 	if _, err := w.units(ctx, beside...); err != nil {
 		return nil, nil, err
