@@ -11,13 +11,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
 	"golem/apply"
+	"golem/plan"
 	"golem/reconcilers"
 	"golem/reconcilers/fake"
 	"golem/scrolls"
+	"golem/state"
 )
 
 // runByApt lets a fake dpkg and apt answer for a host.
@@ -164,22 +167,34 @@ func (h *pkgHost) drawPackageScroll(t *rapid.T, name string, mine func(i int) bo
 }
 
 func (h *pkgHost) drawAttrs(t *rapid.T, mine func(i int) bool) scrolls.Attrs {
-	n := rapid.IntRange(0, 8).Filter(mine).Draw(t, "name")
-	if n >= 7 {
-		return scrolls.Attrs{"name": []string{"role", "mta"}[n-7]}
+	var names, versions []string
+	for _, p := range h.m.Archive {
+		if mine(int(p.Name[1] - '0')) {
+			names, versions = append(names, p.Name), append(versions, p.Version)
+		}
+		if p.Provides != "" && mine(len(p.Provides)) {
+			names, versions = append(names, p.Provides), append(versions, "")
+		}
 	}
-	a := scrolls.Attrs{"name": fmt.Sprintf("p%d", n)}
+	if len(names) == 0 || rapid.IntRange(0, 19).Draw(t, "unknown") == 0 {
+		names, versions = append(names, "nobody-knows"), append(versions, "1.0")
+	}
+	n := rapid.IntRange(0, len(names)-1).Draw(t, "name")
+	if versions[n] == "" {
+		return scrolls.Attrs{"name": names[n]}
+	}
+	a := scrolls.Attrs{"name": names[n]}
 	if rapid.IntRange(0, 9).Draw(t, "spelled") == 0 {
-		a["name"] = fmt.Sprintf("p%d:amd64", n)
+		a["name"] = names[n] + ":amd64"
 	}
 	if rapid.IntRange(0, 2).Draw(t, "pinned") == 0 {
-		a["version"] = rapid.SampledFrom([]string{"1.0", "2.0", "1.*", "2.*"}).Draw(t, "version")
+		a["version"] = rapid.SampledFrom([]string{versions[n], versions[n], versions[n][:2] + "*", "2.0"}).Draw(t, "version")
 	}
 	if rapid.IntRange(0, 3).Draw(t, "held") == 0 {
-		a["hold"] = rapid.Bool().Draw(t, "hold")
+		a["hold"] = rapid.IntRange(0, 3).Draw(t, "hold") == 0
 	}
-	a["allow_downgrade"] = rapid.Bool().Draw(t, "downgrade")
-	a["allow_removal"] = rapid.IntRange(0, 2).Draw(t, "removal") == 0
+	a["allow_downgrade"] = rapid.IntRange(0, 3).Draw(t, "downgrade") > 0
+	a["allow_removal"] = rapid.IntRange(0, 2).Draw(t, "removal") > 0
 	return a
 }
 
@@ -369,4 +384,130 @@ func TestLawPackagesTwoLineages(t *testing.T) {
 		}
 		h.check(t)
 	})
+}
+
+// A dead is what a killed golem panics with in these tests.
+type dead struct{ at string }
+
+// killedAt applies a scroll with a golem that dies at its n-th change, or dies with an
+// apt that dies at the n-th part of its work, or sees apt die there. It says where; ""
+// if the run ended before.
+func (h *pkgHost) killedAt(t *rapid.T, s *scrolls.Scroll, n int, way string) (at string) {
+	host, err := reconcilers.OpenHost(h.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.Close()
+	h.arrange(host)
+	calls, armed := 0, false
+	strike := func(what string) {
+		if !armed {
+			return
+		}
+		if calls++; calls == n {
+			at = way + ": " + what
+			panic(dead{what})
+		}
+	}
+	so := state.Options{Root: h.root, LockTimeout: 10 * time.Second}
+	switch way {
+	case "golem":
+		host.Fault = func(op, path string) error { strike(op + " " + path); return nil }
+		so.Fault = func(op string) error { strike("journal " + op); return nil }
+	case "golem and apt":
+		h.m.Step = func(what string) error { strike(what); return nil }
+	case "apt":
+		h.m.Step = func(what string) error {
+			if calls++; calls == n {
+				at = way + ": " + what
+				return errors.New("signal: killed")
+			}
+			return nil
+		}
+	}
+	journal, err := state.Open(filepath.Join(h.dir, "journal", "planroom.db"), so)
+	if err != nil {
+		t.Fatal(err)
+	}
+	armed = true
+	defer func() {
+		armed = false
+		h.m.Step = nil
+		why := recover()
+		if _, ours := why.(dead); why != nil && !ours {
+			panic(why)
+		}
+		_ = journal.Close() // as the kernel does
+		if err := h.m.Save(); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	_, _ = apply.Run(context.Background(), apply.Options{
+		Scroll: s, Lineage: "law", Journal: journal, Host: host, HostName: "law", Destroy: s == nil,
+		Approve: func(*plan.Plan) (bool, error) { return true, nil },
+	})
+	return at
+}
+
+// TestLawPackagesCrash: golem, or apt under it, is killed at any point of a run. The next
+// run takes the leaf in flight back and goes on; in the end the host is as if nothing had
+// happened, and destroy gives it back.
+func TestLawPackagesCrash(t *testing.T) {
+	lawChecks(t)
+	rapid.Check(t, func(t *rapid.T) {
+		h := newPkgHost(t)
+		defer h.remove()
+		h.drawPackages(t, false)
+		found := h.print(t)
+		for _, p := range h.m.Archive {
+			t.Logf("archive: %+v", *p)
+		}
+		t.Logf("found: %v", found)
+		first := h.drawPackageScroll(t, "law", everything)
+		h.run(t, first, "law")
+		second := h.drawPackageScroll(t, "law", everything)
+		if rapid.IntRange(0, 3).Draw(t, "destroy") == 0 {
+			second = nil
+		}
+		before := h.print(t)
+		n := rapid.IntRange(1, 18).Draw(t, "n")
+		at := h.killedAt(t, second, n, rapid.SampledFrom([]string{"golem", "golem and apt", "apt"}).Draw(t, "way"))
+		t.Logf("%s: killed at %s\n%s", describe(second), at, strings.Join(runsOf(h.m), "\n"))
+		if at == "" {
+			return // refused, or done before
+		}
+		h.recovers(t, before)
+		if !h.run(t, second, "law") && second != nil {
+			h.settled(t, second, "law")
+		}
+		h.run(t, nil, "law")
+		if diff := compare(h.less(found), h.print(t)); diff != "" {
+			t.Fatalf("destroy did not give the host back:\n%s", diff)
+		}
+		h.check(t)
+	})
+}
+
+// recovers settles the interrupted run. Where its first leaf was in flight, the host is
+// what it was before.
+func (h *pkgHost) recovers(t *rapid.T, before map[string]string) {
+	host, err := reconcilers.OpenHost(h.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.Close()
+	h.arrange(host)
+	journal, err := state.Open(filepath.Join(h.dir, "journal", "planroom.db"), state.Options{Root: h.root, LockTimeout: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := apply.Recover(context.Background(), apply.Options{Journal: journal, Host: host, HostName: "law"})
+	if err := errors.Join(err, journal.Close()); err != nil {
+		t.Fatalf("recover: %v\n%s", err, strings.Join(runsOf(h.m), "\n"))
+	}
+	if r != nil && len(r.Leaves) == 1 && r.Leaves[0].Outcome == apply.RolledBack && r.Leaves[0].Leaf != plan.WaveLeaf {
+		if diff := compare(h.less(before), h.print(t)); diff != "" {
+			t.Fatalf("recovery did not give the host back:\n%s\n%s", diff, strings.Join(runsOf(h.m), "\n"))
+		}
+	}
 }

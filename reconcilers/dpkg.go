@@ -20,6 +20,9 @@ const (
 	dpkgInstalled   = "installed"
 	dpkgConfigFiles = "config-files"
 	dpkgAbsent      = "not-installed"
+	// dpkgLeaving is golem's word for what is installed, and what dselect was told to
+	// remove the next time.
+	dpkgLeaving = "to be removed"
 )
 
 // A Pkg is the state of one package.
@@ -136,7 +139,7 @@ func newEntry(field []string) *dpkgEntry {
 	}
 	e.Status, e.Hold = status, want == "hold"
 	if status == dpkgInstalled && want != "install" && want != "hold" {
-		e.Status = "to be removed" // dselect's wish, which the next dselect grants
+		e.Status = dpkgLeaving
 	}
 	if status == dpkgAbsent {
 		e.Version = ""
@@ -229,13 +232,20 @@ func (*BrokenPackagesError) Hint() string {
 	return "settle them first, with: dpkg --configure -a (and, if that is not enough: apt-get --fix-broken install)"
 }
 
-// broken lists the packages that an interrupted or failed dpkg left half done.
+// unfinished says that an interrupted or failed dpkg left a package half done.
+func (e *dpkgEntry) unfinished() bool {
+	switch e.Status {
+	case dpkgInstalled, dpkgConfigFiles, dpkgAbsent, dpkgLeaving, "triggers-awaited", "triggers-pending":
+		return false
+	}
+	return true
+}
+
+// broken lists the packages that are half done.
 func (v *dpkgView) broken() []string {
 	var bad []string
 	for resource, e := range v.packages {
-		switch e.Status {
-		case dpkgInstalled, dpkgConfigFiles, dpkgAbsent, "to be removed", "triggers-awaited", "triggers-pending":
-		default:
+		if e.unfinished() {
 			bad = append(bad, resource+" ("+e.Triple+")")
 		}
 	}

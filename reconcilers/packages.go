@@ -417,7 +417,8 @@ func (k *pkgRecord) changed() bool {
 type pkgLedger struct {
 	pkgTrace
 	Found Pkg `json:"found"`
-	// For names the packages it made way for; none for one that was brought.
+	// For names the packages it made way for, "name=version"; none for one that was
+	// brought.
 	For []string `json:"for,omitempty"`
 	// Purge is how the glyphs that brought it say that their packages go; "" for auto.
 	Purge string `json:"purge,omitempty"`
@@ -438,6 +439,17 @@ func (w *World) pkgLedger(resource string) (pkgLedger, bool) {
 		return body, false
 	}
 	return body, true
+}
+
+// madeWayFor says whether a package made way for another as that is now.
+func (l pkgLedger) madeWayFor(resource string, now Pkg) bool {
+	return now.there() && slices.Contains(l.For, resource+"="+now.Version)
+}
+
+// pinnedName is the package of "name=version".
+func pinnedName(pinned string) string {
+	name, _, _ := strings.Cut(pinned, "=")
+	return name
 }
 
 // brought says that golem brought a package along and that it is still apt's to take.

@@ -32,13 +32,8 @@ func (packages) Sweep(ctx context.Context, w *World) ([]*Turn, error) {
 	for _, resource := range lines {
 		s.line(resource)
 	}
-	if err := s.spareBrought(); err != nil {
+	if err := s.workOut(); err != nil {
 		return nil, err
-	}
-	for _, resource := range s.away {
-		if err := s.madeWay(resource); err != nil {
-			return nil, err
-		}
 	}
 	return s.turns, nil
 }
@@ -51,8 +46,8 @@ type sweeping struct {
 	turns []*Turn
 	// idle are the packages that golem brought and that may go if nothing needs them.
 	idle []string
-	// away are those that had to go for others, goes those that go now.
-	away, goes []string
+	// away are those that had to go for others.
+	away []string
 }
 
 // line looks at one line of the ledger.
@@ -78,39 +73,6 @@ func (s *sweeping) line(resource string) {
 	}
 }
 
-// madeWay looks whether a package that had to go can come back.
-func (s *sweeping) madeWay(resource string) error {
-	body, _ := s.w.pkgLedger(resource)
-	now := s.d.state(resource)
-	if now.same(body.Found) || now.there() && now.Version == body.Found.Version {
-		s.add(resource, body, now, now) // it is back
-		return nil
-	}
-	for _, other := range body.For {
-		if s.d.state(other).there() && !slices.Contains(s.goes, other) {
-			return nil
-		}
-	}
-	if len(body.For) == 0 {
-		return nil // lent to a glyph that has not had its turn
-	}
-	k := s.work(resource, body, now, body.Found)
-	if had, err := k.canBeHad(); err != nil || !had {
-		return err // it cannot be had, as the plan that took it said
-	}
-	j := &joining{ctx: s.ctx, w: s.w, d: s.d.without(s.goes), works: []*pkgWork{k}, turns: []*Turn{{}}, tx: &transaction{}}
-	if err := errors.Join(j.simulate(), j.check()); err != nil {
-		var said *AptError
-		var turn *TurnError
-		if errors.As(err, &said) || errors.As(err, &turn) {
-			return nil // it does not fit: it stays on the ledger until it does
-		}
-		return err
-	}
-	s.put(k)
-	return nil
-}
-
 func (s *sweeping) work(resource string, body pkgLedger, now, to Pkg) *pkgWork {
 	r := Request{Sort: PackageSort, Resource: resource, Late: true}
 	found := body.Found
@@ -130,23 +92,94 @@ func (s *sweeping) put(k *pkgWork) {
 	s.turns = append(s.turns, t)
 }
 
-// spareBrought finds the idle packages that nothing needs, and that can go without
-// anything else having to.
-func (s *sweeping) spareBrought() error {
+// workOut finds the idle packages that nothing needs once those are back that made way
+// for them, and that can go without anything else having to.
+func (s *sweeping) workOut() error {
+	if len(s.idle)+len(s.away) == 0 {
+		return nil
+	}
 	there, err := s.d.entries(s.ctx, s.w)
 	if err != nil {
 		return err
 	}
-	gone := s.unneeded(there)
+	stays := map[string]bool{} // of either kind: it has been tried
+	for {
+		comes, err := s.comes(stays)
+		if err != nil {
+			return err
+		}
+		gone, err := s.gone(there, comes, stays)
+		if err != nil {
+			return err
+		}
+		blocked := s.blocked(gone, comes)
+		if len(blocked) == 0 {
+			clean, err := s.clean(gone, comes)
+			if err != nil {
+				return err
+			}
+			if clean {
+				s.settle(there, gone, comes)
+				return nil
+			}
+			if blocked, err = s.culprits(gone, comes); err != nil {
+				return err
+			}
+		}
+		for _, resource := range blocked {
+			stays[resource] = true
+		}
+	}
+}
+
+// comes are the packages that made way and may come back.
+func (s *sweeping) comes(stays map[string]bool) ([]*pkgWork, error) {
+	var comes []*pkgWork
+	for _, resource := range s.away {
+		body, _ := s.w.pkgLedger(resource)
+		now := s.d.state(resource)
+		if now.there() && now.Version == body.Found.Version {
+			s.add(resource, body, now, now) // it is back
+			stays[resource] = true
+		}
+		if stays[resource] || len(body.For) == 0 { // or lent to a glyph that has not had its turn
+			continue
+		}
+		k := s.work(resource, body, now, body.Found)
+		had, err := k.canBeHad()
+		if err != nil {
+			return nil, err
+		}
+		if !had { // as the plan that took it said
+			stays[resource] = true
+			continue
+		}
+		comes = append(comes, k)
+	}
+	return comes, nil
+}
+
+// gone are the idle packages that can go if others come.
+func (s *sweeping) gone(there map[string]*dpkgEntry, comes []*pkgWork, stays map[string]bool) (map[string]bool, error) {
+	after := maps.Clone(there)
+	for _, k := range comes {
+		e, err := s.d.entry(s.ctx, s.w, k.r.Resource, k.want.Version)
+		if err != nil {
+			return nil, err
+		}
+		after[k.r.Resource] = e
+	}
+	gone := s.unneeded(after)
+	maps.DeleteFunc(gone, func(resource string, _ bool) bool { return stays[resource] })
 	if len(gone) > 0 {
 		if err := s.protect(gone); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for len(gone) > 0 {
-		broken, err := s.d.broken(s.ctx, s.w, gone)
+		broken, err := s.d.broken(s.ctx, s.w, gone, comes...)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if len(broken) == 0 {
 			break
@@ -155,20 +188,83 @@ func (s *sweeping) spareBrought() error {
 			delete(gone, needed)
 		}
 	}
-	if err := s.agree(gone); err != nil {
-		return err
+	return gone, nil
+}
+
+// blocked are those of what would come that something which stays still stands in the
+// place of.
+func (s *sweeping) blocked(gone map[string]bool, comes []*pkgWork) []string {
+	var blocked []string
+	for _, k := range comes {
+		body, _ := s.w.pkgLedger(k.r.Resource)
+		if slices.ContainsFunc(body.For, func(pinned string) bool {
+			other := pinnedName(pinned)
+			return body.madeWayFor(other, s.d.state(other)) && !gone[other]
+		}) {
+			blocked = append(blocked, k.r.Resource)
+		}
 	}
+	return blocked
+}
+
+// culprits are those of what would go and come that cannot do so by themselves; all, if
+// each can.
+func (s *sweeping) culprits(gone map[string]bool, comes []*pkgWork) ([]string, error) {
+	var bad, all []string
+	for _, resource := range slices.Sorted(maps.Keys(gone)) {
+		all = append(all, resource)
+		clean, err := s.clean(map[string]bool{resource: true}, nil)
+		if err != nil {
+			return nil, err
+		}
+		if !clean {
+			bad = append(bad, resource)
+		}
+	}
+	for _, k := range comes {
+		all = append(all, k.r.Resource)
+		clean, err := s.clean(gone, []*pkgWork{k})
+		if err != nil {
+			return nil, err
+		}
+		if !clean {
+			bad = append(bad, k.r.Resource)
+		}
+	}
+	if len(bad) > 0 {
+		return bad, nil
+	}
+	return all, nil
+}
+
+// clean says whether apt would do just this.
+func (s *sweeping) clean(gone map[string]bool, comes []*pkgWork) (bool, error) {
+	if len(gone)+len(comes) == 0 {
+		return true, nil
+	}
+	j := &joining{ctx: s.ctx, w: s.w, d: s.d, along: slices.Sorted(maps.Keys(gone))}
+	lines, err := j.ask(comes)
+	var said *AptError
+	if errors.As(err, &said) {
+		return false, nil
+	}
+	return len(lines) == len(gone)+len(comes), err
+}
+
+// settle makes turns of what goes and of what comes.
+func (s *sweeping) settle(there map[string]*dpkgEntry, gone map[string]bool, comes []*pkgWork) {
 	for _, resource := range slices.Sorted(maps.Keys(gone)) {
 		body, _ := s.w.pkgLedger(resource)
 		now, to := s.d.state(resource), absentPkg()
 		e := there[resource]
-		if s.w.leavesTrace(e) && (body.Found.Status == dpkgConfigFiles || !s.w.purges(e, body.mode()).yes) {
+		if s.w.leavesTrace(e) && (body.Found.Status == dpkgConfigFiles || !s.w.purges(e, purgeAuto).yes) {
 			to.Status, to.Version = dpkgConfigFiles, now.Version
 		}
 		s.add(resource, body, now, to)
-		s.goes = append(s.goes, resource)
 	}
-	return nil
+	for _, k := range comes {
+		s.put(k)
+	}
 }
 
 // protect spares what apt is told never to remove of its own accord, and the kernel that
@@ -198,38 +294,6 @@ func (s *sweeping) protect(gone map[string]bool) error {
 func (h *Host) kernel() string {
 	release, _ := os.ReadFile("/proc/sys/kernel/osrelease") // without one, no package is its
 	return strings.TrimSpace(string(release))
-}
-
-// agree has apt say that the packages can go and nothing else goes or comes with them;
-// else those stay that cannot go so by themselves.
-func (s *sweeping) agree(gone map[string]bool) error {
-	if len(gone) == 0 {
-		return nil
-	}
-	clean, err := s.clean(slices.Sorted(maps.Keys(gone)))
-	if err != nil || clean {
-		return err
-	}
-	for _, resource := range slices.Sorted(maps.Keys(gone)) {
-		if clean, err = s.clean([]string{resource}); err != nil {
-			return err
-		}
-		if !clean {
-			delete(gone, resource)
-		}
-	}
-	return nil
-}
-
-// clean says whether apt would take just these packages.
-func (s *sweeping) clean(names []string) (bool, error) {
-	j := &joining{ctx: s.ctx, w: s.w, d: s.d, along: names}
-	lines, err := j.ask(nil)
-	var said *AptError
-	if errors.As(err, &said) {
-		return false, nil
-	}
-	return len(lines) == len(names), err
 }
 
 // unneeded are the idle packages that nothing leads to: no dependency, recommendation or

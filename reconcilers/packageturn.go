@@ -327,6 +327,16 @@ func (k *pkgWork) remaining() []state.Layer {
 // still is what golem set.
 func (k *pkgWork) giveBack(found Pkg) {
 	left := k.rec.Left
+	if body, ok := k.w.pkgLedger(k.r.Resource); ok && len(body.For) > 0 && !k.now.there() {
+		var names []string
+		for _, pinned := range body.For {
+			names = append(names, pinnedName(pinned))
+		}
+		k.reason = fmt.Sprintf("it made way for %s, and comes back when that goes", strings.Join(names, ", "))
+		body.Found = found
+		k.stays = &body
+		return
+	}
 	if !k.now.there() {
 		k.reason = "it is gone, removed by hand; left so"
 		return

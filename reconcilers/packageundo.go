@@ -124,34 +124,29 @@ func (r *restoring) left(resource string, is Pkg, t *pkgTarget) bool {
 }
 
 // interrupted says that dpkg was killed or failed on the way.
-func (r *restoring) interrupted() bool {
-	if len(r.v.broken()) > 0 {
-		return true
-	}
+func (r *restoring) interrupted() bool { return len(r.v.broken()) > 0 || r.pending() }
+
+// pending says that dpkg was killed before it had written down what it did.
+func (r *restoring) pending() bool {
 	names, err := r.w.Host.readDir("/var/lib/dpkg/updates")
 	return err == nil && slices.ContainsFunc(names, func(n string) bool { return strings.Trim(n, "0123456789") == "" })
 }
 
 // step does the next thing that can be done.
 func (r *restoring) step() error {
-	if r.interrupted() {
-		return r.repair()
+	if done, err := r.repair(); done || err != nil {
+		return err
 	}
-	effects := r.effects()
+	effects, err := r.effects()
+	if err != nil {
+		return err
+	}
 	if len(effects) > 0 {
 		if err := r.keepChanged(effects); err != nil {
 			return err
 		}
 		lift := slices.ContainsFunc(effects, func(e pkgEffect) bool { return e.From.Hold })
-		if err := r.w.transact(r.ctx, effects, lift); err != nil {
-			var said *AptError
-			if !errors.As(err, &said) {
-				return err
-			}
-			r.said = append(r.said, err)
-			return nil
-		}
-		return nil
+		return r.try(r.w.transact(r.ctx, effects, lift))
 	}
 	want := map[string]Pkg{}
 	for _, resource := range r.open() {
@@ -188,17 +183,20 @@ func (r *restoring) keepChanged(effects []pkgEffect) error {
 
 // effects are what apt has to do. A stranger's package is never taken along: what it
 // needs stays.
-func (r *restoring) effects() []pkgEffect {
+func (r *restoring) effects() ([]pkgEffect, error) {
 	gone := map[string]bool{}
 	for _, resource := range r.open() {
 		gone[resource] = r.v.state(resource).there() && !r.targets[resource].there()
 	}
 	maps.DeleteFunc(gone, func(_ string, yes bool) bool { return !yes })
-	d := &aptDesk{real: r.v}
-	for {
-		broken, err := d.broken(r.ctx, r.w, gone)
-		if err != nil || len(broken) == 0 {
-			break // nothing is asked of apt here, so there is no error
+	comes := r.comes()
+	for len(gone) > 0 {
+		broken, err := r.desk().broken(r.ctx, r.w, gone, comes...)
+		if err != nil {
+			return nil, err
+		}
+		if len(broken) == 0 {
+			break
 		}
 		for who, needs := range broken {
 			if t := r.targets[who]; t != nil && !t.there() {
@@ -228,7 +226,34 @@ func (r *restoring) effects() []pkgEffect {
 		}
 		effects = append(effects, e)
 	}
-	return effects
+	return effects, nil
+}
+
+// desk is what dpkg says now, with the package files that the journal has.
+func (r *restoring) desk() *aptDesk {
+	d := &aptDesk{real: r.v, debs: map[string]*deb{}}
+	for resource, t := range r.targets {
+		d.debs[resource] = t.back
+	}
+	return d
+}
+
+// comes are the packages that get their version back: what needs what is to be judged by
+// that.
+func (r *restoring) comes() []*pkgWork {
+	var comes []*pkgWork
+	d := r.desk()
+	for _, resource := range r.open() {
+		t, is := r.targets[resource], r.v.state(resource)
+		if !t.there() || is.there() && is.Version == t.Version {
+			continue
+		}
+		if _, err := d.entry(r.ctx, r.w, resource, t.Version); err != nil {
+			continue // it cannot be had, as the plan said
+		}
+		comes = append(comes, &pkgWork{r: Request{Resource: resource}, want: t.Pkg})
+	}
+	return comes
 }
 
 func (r *restoring) archived(resource, version string) bool {
@@ -237,15 +262,67 @@ func (r *restoring) archived(resource, version string) bool {
 }
 
 // repair settles what dpkg left half done: what was not there before goes, the rest is
-// configured.
-func (r *restoring) repair() error {
-	var remove, purge []string
+// configured. It says whether it did all that this round can do; what is still broken
+// and was there before is best installed anew, and that is not for it.
+func (r *restoring) repair() (done bool, err error) {
+	if !r.interrupted() {
+		return false, nil
+	}
+	remove, purge := r.halfDone()
+	for _, args := range [][]string{append([]string{"--force-remove-reinstreq", "--remove"}, remove...), append([]string{"--force-remove-reinstreq", "--purge"}, purge...)} {
+		if len(args) > 2 {
+			if err := r.try(r.dpkg(args...)); err != nil {
+				return false, err
+			}
+		}
+	}
+	for _, next := range []func() error{
+		func() error { return r.dpkg("--force-confdef", "--force-confold", "--configure", "-a") },
+		func() error { return r.w.apt(r.ctx, "--fix-broken", "install") },
+	} {
+		if r.v, err = readDpkg(r.ctx, r.w.Host); err != nil {
+			return false, err
+		}
+		if !r.interrupted() {
+			return len(remove)+len(purge) > 0, nil
+		}
+		if !r.pending() && r.canInstall() {
+			return false, nil
+		}
+		if err := r.try(next()); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// try takes a refusal for what it is: the next thing may help, and if none does it is
+// told. Any other error ends the restoring.
+func (r *restoring) try(err error) error {
+	var said *AptError
+	if errors.As(err, &said) {
+		r.said = append(r.said, err)
+		return nil
+	}
+	return err
+}
+
+// canInstall says that all that is broken was there before, and is installed anew.
+func (r *restoring) canInstall() bool {
+	for resource, e := range r.v.packages {
+		if e.unfinished() && (r.targets[resource] == nil || !r.targets[resource].there() || e.Status != "half-installed") {
+			return false
+		}
+	}
+	return true
+}
+
+// halfDone are the packages that were not there before and that dpkg has left half done
+// or, in the same breath, whole.
+func (r *restoring) halfDone() (remove, purge []string) {
 	for resource, t := range r.targets {
 		e := r.v.packages[resource]
-		if t.there() || e == nil || e.Status == dpkgAbsent || e.Status == dpkgConfigFiles {
-			continue
-		}
-		if e.Status == dpkgInstalled && len(r.v.broken()) == 0 {
+		if t.there() || e == nil || !e.unfinished() {
 			continue
 		}
 		if t.Status == dpkgAbsent && r.w.purges(e, t.purge).yes {
@@ -256,33 +333,7 @@ func (r *restoring) repair() error {
 	}
 	slices.Sort(remove)
 	slices.Sort(purge)
-	var err error
-	if len(remove) > 0 {
-		err = errors.Join(err, r.dpkg(append([]string{"--force-remove-reinstreq", "--remove"}, remove...)...))
-	}
-	if len(purge) > 0 {
-		err = errors.Join(err, r.dpkg(append([]string{"--force-remove-reinstreq", "--purge"}, purge...)...))
-	}
-	if again, fresh := readDpkg(r.ctx, r.w.Host); fresh != nil {
-		return errors.Join(err, fresh)
-	} else if r.v = again; !r.interrupted() {
-		return nil
-	}
-	err = errors.Join(err, r.dpkg("--force-confdef", "--force-confold", "--configure", "-a"))
-	if again, fresh := readDpkg(r.ctx, r.w.Host); fresh != nil {
-		return errors.Join(err, fresh)
-	} else if r.v = again; !r.interrupted() {
-		return nil
-	}
-	err = errors.Join(err, r.w.apt(r.ctx, "--fix-broken", "install"))
-	var fatal *CommandError
-	if errors.As(err, &fatal) && fatal.Code < 0 {
-		return err
-	}
-	if err != nil {
-		r.said = append(r.said, err)
-	}
-	return nil
+	return remove, purge
 }
 
 // dpkg runs dpkg itself, which does not wait for whoever holds its lock: golem does.

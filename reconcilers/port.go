@@ -243,7 +243,7 @@ func Batch(turns []*Turn) []*Turn {
 }
 
 // SortLate puts the turns of a last wave in order: what may hold files first, then
-// paths, deepest first. What goes makes room for what comes back.
+// paths, deepest first.
 func SortLate(turns []*Turn) {
 	sort.SliceStable(turns, func(i, j int) bool {
 		a, b := turns[i], turns[j]
@@ -252,9 +252,6 @@ func SortLate(turns []*Turn) {
 		}
 		if a.Sort != b.Sort {
 			return a.Sort < b.Sort
-		}
-		if a.Sort != PathSort && a.Removes() != b.Removes() {
-			return a.Removes()
 		}
 		return a.Resource > b.Resource
 	})

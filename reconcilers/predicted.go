@@ -39,15 +39,6 @@ func (d *aptDesk) until(n int) *aptDesk {
 	return early
 }
 
-// without is the desk as it would be with some packages gone.
-func (d *aptDesk) without(gone []string) *aptDesk {
-	left := d.until(len(d.done))
-	for _, resource := range gone {
-		left.over[resource] = absentPkg()
-	}
-	return left
-}
-
 // predicted writes dpkg's status and apt's marks as the run so far leaves them to a
 // directory, and returns apt's options to read them there. Nothing where they are as on
 // the host.

@@ -17,7 +17,7 @@ func (j *joining) spare() error {
 				gone[k.r.Resource], cause[k.r.Resource] = true, k.r.Resource
 			}
 		}
-		j.along, j.returns = nil, nil
+		j.along, j.returns, j.comes = nil, nil, nil
 		if len(gone) == 0 {
 			return nil
 		}
@@ -49,7 +49,7 @@ func (j *joining) spread(gone map[string]bool, cause map[string]string) (map[str
 	blocked := map[string]string{}
 	for more := true; more; {
 		more = false
-		broken, err := j.d.broken(j.ctx, j.w, gone, j.returns...)
+		broken, err := j.d.broken(j.ctx, j.w, gone, j.comes...)
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +68,15 @@ func (j *joining) spread(gone map[string]bool, cause map[string]string) (map[str
 // comeback finds the packages that made way for what goes now, all of it: the way back
 // from one transaction is one transaction.
 func (j *joining) comeback(gone map[string]bool) error {
-	if j.alone || j.works[0].sweeps { // in the last wave what comes back has a turn of its own
+	if j.alone {
+		return nil
+	}
+	if j.works[0].sweeps { // in the last wave what comes back has a turn of its own
+		for _, k := range j.works {
+			if k.brings() {
+				j.comes = append(j.comes, k)
+			}
+		}
 		return nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(j.w.Ledger)) {
@@ -81,8 +89,11 @@ func (j *joining) comeback(gone map[string]bool) error {
 		if !ok || !body.Found.there() || now.there() || len(body.For) == 0 || j.w.Needed(RecordKey(PackageSort, entry.Resource)) {
 			continue
 		}
-		stays := func(other string) bool { return !gone[other] && j.d.state(other).there() }
-		if slices.ContainsFunc(body.For, stays) || !slices.ContainsFunc(body.For, func(other string) bool { return gone[other] }) {
+		stays := func(pinned string) bool {
+			other := pinnedName(pinned)
+			return !gone[other] && body.madeWayFor(other, j.d.state(other))
+		}
+		if slices.ContainsFunc(body.For, stays) || !slices.ContainsFunc(body.For, func(pinned string) bool { return gone[pinnedName(pinned)] }) {
 			continue
 		}
 		k := &pkgWork{
@@ -92,7 +103,7 @@ func (j *joining) comeback(gone map[string]bool) error {
 		if had, err := k.canBeHad(); err != nil {
 			return err
 		} else if had {
-			j.returns = append(j.returns, k)
+			j.returns, j.comes = append(j.returns, k), append(j.comes, k)
 		}
 	}
 	return nil
@@ -121,13 +132,27 @@ func (j *joining) leave(k *pkgWork, who string) {
 		k.stays = &body
 		return
 	}
-	if j.golems(who) {
+	if j.golems(who) || j.standsIn(k.r.Resource) {
 		k.want.Auto = true
 		k.effect, k.reason = "mark", string(j.d.key(who))+" needs it: marked automatic again"
 		k.stays = &pkgLedger{pkgTrace: k.rec.pkgTrace, Found: *k.rec.found}
 		return
 	}
 	k.reason = who + " needs it now; left as it is"
+}
+
+// standsIn says that another package made way for this one, and is to come back: who
+// needs this one now may have had that one before.
+func (j *joining) standsIn(resource string) bool {
+	for _, entry := range j.w.Ledger {
+		if entry == nil || entry.Sort != PackageSort {
+			continue
+		}
+		if body, ok := j.w.pkgLedger(entry.Resource); ok && slices.ContainsFunc(body.For, func(pinned string) bool { return pinnedName(pinned) == resource }) {
+			return true
+		}
+	}
+	return false
 }
 
 // golems says that a package is golem's: declared when the run is over, or brought by

@@ -78,6 +78,9 @@ func (packages) Batch(turns []*Turn) int {
 			}
 			continue
 		}
+		if k.sweeps { // what goes makes room for what comes back
+			continue
+		}
 		brings, takes = brings || k.brings(), takes || k.takes()
 		if brings && takes {
 			return i
@@ -104,9 +107,10 @@ type joining struct {
 	tx    *transaction
 	// along are golem's by-products that go with what is taken away, since they need it.
 	along []string
-	// returns are packages that had made way for what goes, and come back with that.
-	returns []*pkgWork
-	alone   bool // nothing comes back in this transaction
+	// returns are packages that had made way for what goes, and come back with that;
+	// comes are all that come while something goes.
+	returns, comes []*pkgWork
+	alone          bool // nothing comes back in this transaction
 }
 
 // Join implements Reconciler.
@@ -245,6 +249,9 @@ func (j *joining) ask(works []*pkgWork, more ...string) ([]simLine, error) {
 	options, err := j.d.predicted(j.ctx, j.w, dir)
 	if err != nil {
 		return nil, err
+	}
+	if !slices.ContainsFunc(works, func(k *pkgWork) bool { return k.brings() && len(k.r.Set) > 0 }) {
+		options = append(options, "--no-install-recommends") // what is given back did without
 	}
 	return j.d.real.simulate(j.ctx, j.w.Host, "install", slices.Concat(options, more, args)...)
 }
@@ -570,9 +577,10 @@ func (j *joining) ledger(t *Turn) {
 	var brings []string
 	for _, e := range j.tx.effects {
 		if e.Own && e.To.there() {
-			brings = append(brings, e.Resource)
+			brings = append(brings, e.Resource+"="+e.To.Version)
 		}
 	}
+	j.follow(t)
 	for _, e := range j.tx.effects {
 		if e.Own {
 			continue
@@ -591,10 +599,38 @@ func (j *joining) ledger(t *Turn) {
 			t.setPkgLedger(j.w, e.Resource, nil)
 		case !e.To.there() && !known:
 			went := &pkgLedger{Found: e.From, For: brings}
+			if k := j.work(e.Resource); k != nil {
+				went.Found = k.want // what its own turn, in this batch, gives back
+			}
 			if e.Back != nil {
 				went.Debs = map[string]deb{e.From.Version: *e.Back}
 			}
 			t.setPkgLedger(j.w, e.Resource, went)
+		}
+	}
+}
+
+// follow lets the ledger know of new versions of what packages made way for.
+func (j *joining) follow(t *Turn) {
+	for _, key := range slices.Sorted(maps.Keys(j.w.Ledger)) {
+		entry := j.w.Ledger[key]
+		if entry == nil || entry.Sort != PackageSort {
+			continue
+		}
+		body, ok := j.w.pkgLedger(entry.Resource)
+		changed := false
+		for i, pinned := range body.For {
+			e := j.tx.effect(pinnedName(pinned))
+			if e == nil || !e.To.there() || !body.madeWayFor(e.Resource, e.From) {
+				continue
+			}
+			if k := j.work(e.Resource); k != nil && len(k.r.Set) == 0 {
+				continue // it gives its version back
+			}
+			body.For[i], changed = e.Resource+"="+e.To.Version, true
+		}
+		if ok && changed {
+			t.setPkgLedger(j.w, entry.Resource, &body)
 		}
 	}
 }

@@ -18,7 +18,19 @@ func (m *Machine) Run(argv []string, dir string) (Answer, error) {
 	if errors.As(err, &dead) {
 		return a, dead.err
 	}
+	if reads(argv) {
+		return a, err
+	}
 	return a, errors.Join(err, m.Save())
+}
+
+// reads says that a command changes nothing.
+func reads(argv []string) bool {
+	switch argv[0] {
+	case "dpkg-query", "apt-cache", "apt-config", "dpkg-deb":
+		return true
+	}
+	return argv[0] == "apt-get" && (slices.Contains(argv, "-s") || slices.Contains(argv, "download"))
 }
 
 func (m *Machine) run(argv []string, dir string) (Answer, error) {
@@ -264,7 +276,7 @@ func (m *Machine) configureAll() (Answer, error) {
 		}
 	}
 	for id, i := range m.Packages {
-		if i.Status == "half-installed" || i.Status == "unpacked" {
+		if i.Status == "unpacked" {
 			said += "dpkg: dependency problems prevent configuration of " + id + "\n"
 		}
 	}

@@ -234,7 +234,7 @@ func (r *request) run(brings, takes []string, next set) (Answer, error) {
 		return Answer{Err: "E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem.", Code: 100}, nil
 	}
 	for id, i := range m.Packages {
-		if i.unfinished() && !slices.Contains(r.away, id) && !r.has("--fix-broken") {
+		if i.unfinished() && !slices.Contains(r.away, id) && r.want[id] == nil && !r.has("--fix-broken") {
 			return Answer{Err: "E: Unmet dependencies. Try 'apt --fix-broken install' with no packages (or specify a solution).", Code: 100}, nil
 		}
 	}
