@@ -37,6 +37,7 @@ type unit struct {
 	RefuseStart, RefuseStop      bool
 	NeedReload                   bool // its file changed since systemd read it
 	RemainAfterExit, Transient   bool
+	Unmet                        bool // a condition in its file was not met when it was last started
 
 	TriggeredBy, Triggers []string
 	// RequiredBy are the units that stop when it stops, and Conflicts those that stop
@@ -66,7 +67,7 @@ var unitProperties = []string{
 	"FragmentPath", "SourcePath", "DropInPaths", "CanReload", "CanStart", "CanStop", "NeedDaemonReload",
 	"TriggeredBy", "Triggers", "RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf", "WantedBy", "UpheldBy", "Conflicts", "ConflictedBy",
 	"Requires", "Wants", "BindsTo", "Upholds",
-	"RemainAfterExit", "Result", "ExecMainCode", "ExecMainStatus", "NRestarts", "MainPID", "Transient",
+	"RemainAfterExit", "ConditionResult", "AssertResult", "Result", "ExecMainCode", "ExecMainStatus", "NRestarts", "MainPID", "Transient",
 	"RefuseManualStart", "RefuseManualStop", "ActiveEnterTimestampMonotonic",
 }
 
@@ -97,6 +98,7 @@ func readUnit(name, block string) *unit {
 		CanReload: yes("CanReload"), CanStart: yes("CanStart"), CanStop: yes("CanStop"), NeedReload: yes("NeedDaemonReload"),
 		RefuseStart: yes("RefuseManualStart"), RefuseStop: yes("RefuseManualStop"),
 		RemainAfterExit: yes("RemainAfterExit"), Transient: yes("Transient"),
+		Unmet:       p["ConditionResult"] == "no" || p["AssertResult"] == "no",
 		TriggeredBy: lists("TriggeredBy"), Triggers: lists("Triggers"),
 		RequiredBy: lists("RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf"), Conflicts: lists("Conflicts", "ConflictedBy"),
 		Pulls: lists("Requires", "Wants", "BindsTo", "Upholds"), PulledBy: lists("RequiredBy", "WantedBy", "BoundBy", "UpheldBy"),
@@ -306,6 +308,9 @@ func holdsUnits(p string) bool {
 	}
 	return false
 }
+
+// HoldsUnit says whether the turn is about a file that a unit is made of.
+func (t *Turn) HoldsUnit() bool { return t.Sort == PathSort && holdsUnits(t.Resource) }
 
 // rereadUnits has systemd read its files again, if they changed since it did. It must
 // run before anything is started or enabled, never before something is stopped: that

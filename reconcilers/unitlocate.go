@@ -144,6 +144,27 @@ func triggerClashes(glyphs []*scrolls.Glyph, about map[*scrolls.Glyph]*unit) []M
 	return mistakes
 }
 
+// Batch implements Reconciler: units that follow each other are started one after the
+// other and watched together. What comes after a stop has to be looked at anew.
+func (units) Batch(turns []*Turn) int {
+	for i, t := range turns {
+		if i > 0 && (t.Sort != UnitSort || t.Late != turns[0].Late) {
+			return i
+		}
+		if k, ok := t.work.(*unitWork); ok && (len(t.Drop) > 0 || k.acting("stop") || len(k.rivals()) > 0) {
+			return i + 1
+		}
+	}
+	return len(turns)
+}
+
+// Join implements Reconciler: units have nothing between them that Fit did not see.
+func (units) Join(context.Context, *World, []*Turn) error { return nil }
+
+// Capture implements Reconciler: there are no bytes; what is given back stands in the
+// step.
+func (units) Capture(context.Context, *World, Store, []*Turn) error { return nil }
+
 // Foresee implements Reconciler.
 func (units) Foresee(w *World, s *state.Step) error {
 	before, expect, err := readUnitStep(s)

@@ -73,6 +73,8 @@ func fell(u *unit, restarts int) string {
 		return "it failed"
 	case u.Active == "activating":
 		return "it does not get ready"
+	case !u.running() && u.Unmet:
+		return "a condition in its file is not met, so that systemd does not start it"
 	case !u.running() && u.Result == "success":
 		return "it ended by itself; what is to be running must not end, unless its file says RemainAfterExit=yes"
 	case !u.running():
