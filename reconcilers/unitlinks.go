@@ -90,7 +90,7 @@ func (all *linkage) agrees(u *unit) bool {
 	if u.NeedReload {
 		return false
 	}
-	wanted, masked := false, false
+	wanted, lasting, masked := false, false, false
 	for at, n := range all.links {
 		dir, base := split(at)
 		named := base == u.ID || slices.Contains(u.Names, base)
@@ -98,12 +98,12 @@ func (all *linkage) agrees(u *unit) bool {
 		case slices.Contains(linkDirs, dir) && named && (unitLink{at, n}).masks():
 			masked = true
 		case named && !slices.Contains(linkDirs, dir), n.Type == Link && path.Base(string(n.Target)) == u.ID && base != u.ID:
-			wanted = true
+			wanted, lasting = true, lasting || !(unitLink{at, n}).runtime()
 		}
 	}
 	switch u.File {
 	case "enabled":
-		return wanted && !masked
+		return lasting && !masked
 	case "disabled", "static", "indirect":
 		return !wanted && !masked
 	case "masked":
