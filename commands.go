@@ -221,6 +221,9 @@ func (a *app) conclude(c *cli.Command, events *eventWriter, report *apply.Report
 		return exitCode(exitPartial)
 	}
 	if apply.Interrupted(err) && !errors.As(err, new(*apply.TouchedError)) {
+		if !report.Ran() {
+			return err
+		}
 		if !events.quiet {
 			fmt.Fprintln(a.err, "golem: interrupted; what was in flight is rolled back")
 		}

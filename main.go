@@ -75,8 +75,13 @@ func (a *app) finish(err error) int {
 	case errors.Is(err, unix.EPIPE):
 		return exitError
 	}
-	a.print(err)
-	return exitOf(err)
+	code = exitCode(exitOf(err))
+	if code == exitInterrupted {
+		fmt.Fprintln(a.err, "golem: interrupted")
+	} else {
+		a.print(err)
+	}
+	return int(code)
 }
 
 // exitOf is the exit code of an error.

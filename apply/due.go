@@ -179,7 +179,7 @@ func (e *engine) late(leaf string, err error) {
 	r := e.report.leaf(leaf)
 	r.fail(err)
 	r.Outcome = Kept
-	e.tell(Event{Type: "failed", Leaf: leaf, Key: string(failedKey(err)), Message: err.Error()})
+	e.tell(Event{Type: "failed", Leaf: leaf, Key: string(failedKey(err)), Message: message(err)})
 }
 
 // refire lets what runs read what a rollback put back: the leaf's triggers that its

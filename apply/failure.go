@@ -58,7 +58,7 @@ func (e *engine) fail(leaf *plan.Leaf, steps []*state.Step, failure error) error
 // failed notes and tells what stopped a leaf.
 func (e *engine) failed(leaf *plan.Leaf, failure error) {
 	e.report.leaf(leaf.Path).fail(failure)
-	e.tell(Event{Type: "failed", Leaf: leaf.Path, Key: string(failedKey(failure)), Message: failure.Error()})
+	e.tell(Event{Type: "failed", Leaf: leaf.Path, Key: string(failedKey(failure)), Message: message(failure)})
 }
 
 // undo takes steps back, newest first. What it could not, it names.

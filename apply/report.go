@@ -59,6 +59,8 @@ type GlyphReport struct {
 type Failure struct {
 	Key     string `json:"key"`
 	Message string `json:"message"`
+
+	err error
 }
 
 // An Event is one thing that happened, as apply --json prints it: one a line.
@@ -105,7 +107,15 @@ func (r *Report) leaf(path string) *LeafReport {
 }
 
 func (l *LeafReport) fail(err error) {
-	l.Failures = append(l.Failures, Failure{Key: string(failedKey(err)), Message: err.Error()})
+	l.Failures = append(l.Failures, Failure{Key: string(failedKey(err)), Message: message(err), err: err})
+}
+
+// message is what a person reads of an error.
+func message(err error) string {
+	if Interrupted(err) {
+		return "the run was interrupted"
+	}
+	return err.Error()
 }
 
 // attempted notes how often the leaf's most stubborn batch was tried.
@@ -225,7 +235,7 @@ func (r *Report) Closed(err error) error {
 func (r *Report) firstFailure() error {
 	for _, l := range r.Leaves {
 		for _, f := range l.Failures {
-			return errors.New(f.Message)
+			return f.err
 		}
 	}
 	return nil

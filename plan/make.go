@@ -243,6 +243,9 @@ func (m *maker) fail(r reconcilers.Request, err error) {
 
 func (m *maker) mistakes() error {
 	if len(m.wrong) > 0 {
+		if err := m.in.Context.Err(); err != nil {
+			return err // what it kept from being looked at is no mistake
+		}
 		return errors.Join(m.in.Scroll.Diagnose(m.wrong...), m.failed)
 	}
 	return m.failed
