@@ -90,6 +90,13 @@ func (r *Report) unitLines() []string {
 			}
 		}
 	}
+	if l := r.at[plan.WaveLeaf]; l != nil && l.Outcome == Settled {
+		for _, t := range r.Plan.Wave {
+			for _, u := range t.Units {
+				lines = append(lines, unitLine(u))
+			}
+		}
+	}
 	for _, d := range r.Plan.Due {
 		if l := r.at[d.Leaf]; d.Effect != nil && l != nil && l.Outcome == Settled {
 			lines = append(lines, unitLine(*d.Effect))

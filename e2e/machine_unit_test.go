@@ -253,7 +253,7 @@ func TestWhatStartsAndStopsWithAUnitIsNamedAndGivenBack(t *testing.T) {
 	m.golem(0, "plan", "--detailed-exitcode", site)
 	m.declare("")
 	says(t, m.plan(), "stop helper.service started with service:front.service, and nothing needs it any more")
-	m.apply()
+	says(t, m.apply().stdout, "helper.service stopped: started with service:front.service")
 	m.is("helper.service inactive", "deep.service inactive", "rival.service inactive")
 	m.must("systemctl", "start", "rival") // stopped by golem: that is not given back
 	m.same("undeclared", before)
