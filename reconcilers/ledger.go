@@ -61,7 +61,11 @@ func (surfaces) Sweep(_ context.Context, w *World) ([]*Turn, error) {
 			}
 			continue
 		}
-		if !body.Made {
+		made, err := w.madeAfterAll(body)
+		if err != nil {
+			return nil, err
+		}
+		if !made {
 			forget = append(forget, entry.Resource)
 			continue
 		}
@@ -84,6 +88,16 @@ func (surfaces) Sweep(_ context.Context, w *World) ([]*Turn, error) {
 		last.setLedger(w, dir, nil)
 	}
 	return append(turns, last), nil
+}
+
+// madeAfterAll says that a directory would not be there without golem: golem made it, or
+// a package did which golem had brought and which is gone.
+func (w *World) madeAfterAll(body ledgerBody) (bool, error) {
+	if body.Made || body.Lent == "" {
+		return body.Made, nil
+	}
+	there, err := w.packageThere(body.Lent)
+	return !there, err
 }
 
 // ownerTurn lets a made parent follow the owner of what it lies in, which this run may

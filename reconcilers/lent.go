@@ -23,8 +23,16 @@ func (w *World) loans() map[string]*loan {
 			if found.there() {
 				return
 			}
+			listed := map[string]bool{}
 			for _, f := range before {
-				all[f.Path] = &loan{resource, f.Node}
+				all[f.Path], listed[f.Path] = &loan{resource, f.Node}, true
+			}
+			for _, f := range before {
+				for _, dir := range ancestors(f.Path) {
+					if !listed[dir] && !protected[dir] {
+						all[dir] = &loan{resource, absent()} // one that was there would be listed
+					}
+				}
 			}
 		}
 		if w.Each != nil {

@@ -285,6 +285,7 @@ func (w *World) settleFiles(e *dpkgEntry, effect *pkgEffect, found Pkg, before [
 			effect.After = append(effect.After, pkgFile{f.Path, old})
 		}
 	}
+	effect.After = append(effect.After, dirsOf(files, effect.After)...)
 	if found.there() && effect.To.there() {
 		for _, f := range before {
 			if strings.HasSuffix(f.Path, besideConffile) && f.Node.Type == Absent && !slices.ContainsFunc(effect.After, func(g pkgFile) bool { return g.Path == f.Path }) {
@@ -294,6 +295,19 @@ func (w *World) settleFiles(e *dpkgEntry, effect *pkgEffect, found Pkg, before [
 	}
 	sort.SliceStable(effect.After, func(i, j int) bool { return effect.After[i].Path < effect.After[j].Path })
 	return nil
+}
+
+// dirsOf lists the directories, of those looked at, that some files lie in: dpkg may take
+// them with a package, and then they are made again for what stays.
+func dirsOf(looked, files []pkgFile) []pkgFile {
+	var dirs []pkgFile
+	for _, d := range looked {
+		if d.Node.Type == Dir && slices.ContainsFunc(files, func(f pkgFile) bool { return f.Node.Type != Absent && beneath(f.Path, d.Path) }) &&
+			!slices.ContainsFunc(files, func(f pkgFile) bool { return f.Path == d.Path }) {
+			dirs = append(dirs, d)
+		}
+	}
+	return dirs
 }
 
 // changedConffiles are the configuration files that a purge takes and that somebody

@@ -283,7 +283,7 @@ func (k *pkgWork) undeclare() error {
 	case !k.rec.changed():
 		k.reason = "it was so before golem; left as it is"
 	case found.there():
-		k.giveBack(*found)
+		return k.giveBack(*found)
 	case k.now.Status == found.Status && !k.now.there(), k.now.Status == dpkgAbsent:
 		k.reason = "it is gone already"
 	case k.now.Hold && !k.rec.Left.Hold:
@@ -325,7 +325,7 @@ func (k *pkgWork) remaining() []state.Layer {
 
 // giveBack gives a package that was there its version, mark and hold back, each if it
 // still is what golem set.
-func (k *pkgWork) giveBack(found Pkg) {
+func (k *pkgWork) giveBack(found Pkg) error {
 	left := k.rec.Left
 	if body, ok := k.w.pkgLedger(k.r.Resource); ok && len(body.For) > 0 && !k.now.there() {
 		var names []string
@@ -335,16 +335,25 @@ func (k *pkgWork) giveBack(found Pkg) {
 		k.reason = fmt.Sprintf("it made way for %s, and comes back when that goes", strings.Join(names, ", "))
 		body.Found = found
 		k.stays = &body
-		return
+		return nil
 	}
 	if !k.now.there() {
 		k.reason = "it is gone, removed by hand; left so"
-		return
+		return nil
 	}
 	var what []string
+	stays := ""
 	if left.Version != found.Version && k.now.Version == left.Version {
-		k.want.Version = found.Version
-		what = append(what, "version "+found.Version)
+		can, err := k.canHave(found.Version)
+		if err != nil {
+			return err
+		}
+		if can {
+			k.want.Version = found.Version
+			what = append(what, "version "+found.Version)
+		} else {
+			stays = fmt.Sprintf("version %s, which it had before, is nowhere to be had; it stays at %s", found.Version, k.now.Version)
+		}
 	}
 	if left.Auto != found.Auto && k.now.Auto == left.Auto {
 		k.want.Auto = found.Auto
@@ -358,6 +367,30 @@ func (k *pkgWork) giveBack(found Pkg) {
 	if len(what) > 0 {
 		k.effect, k.reason = "restore", "it was there before golem; given back: "+strings.Join(what, ", ")
 	}
+	if stays != "" {
+		k.reason += "; " + stays
+		k.irreversible = append(k.irreversible, stays)
+	}
+	return nil
+}
+
+// canHave says whether a version of the package can be installed: from the journal, from
+// apt's cache, or from an archive.
+func (k *pkgWork) canHave(version string) (bool, error) {
+	if _, kept := k.rec.Debs[version]; kept {
+		return true, nil
+	}
+	name, arch, foreign := strings.Cut(k.r.Resource, ":")
+	if !foreign {
+		arch = k.d.real.native
+	}
+	for _, a := range []string{arch, "all"} {
+		if k.w.Host.cached(name, version, a) != "" {
+			return true, nil
+		}
+	}
+	said, err := k.w.Host.list(k.ctx, k.r.Resource)
+	return said != nil && slices.Contains(said.versions, version), err
 }
 
 func markText(auto bool) string {

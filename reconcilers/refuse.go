@@ -208,6 +208,8 @@ func (w *World) findParents(t *Turn) error {
 type ledgerBody struct {
 	Made bool `json:"made"`
 	Node Node `json:"node"`
+	// Lent is the package that golem brought and that made the directory; "" for none.
+	Lent string `json:"lent,omitempty"`
 }
 
 // madeParent works out the directory to make: what was found there once, if a
@@ -250,7 +252,11 @@ func (w *World) noteParent(t *Turn, dir string) error {
 		return err
 	}
 	n.Links, n.Mtime, n.Mount = 0, 0, false
-	t.setLedger(w, dir, &ledgerBody{Node: n})
+	body := &ledgerBody{Node: n}
+	if l := w.loans()[dir]; l != nil && l.Before.Type == Absent {
+		body.Lent = l.Package
+	}
+	t.setLedger(w, dir, body)
 	return nil
 }
 
