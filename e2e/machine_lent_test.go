@@ -45,3 +45,38 @@ func TestAnUpgradeWhoseOldVersionIsNowhereHoldsNothingUp(t *testing.T) {
 		t.Errorf("/etc/other is there: %v, vv is %q", m.exists("/etc/other"), m.installed("vv"))
 	}
 }
+
+func TestTheUnitsOfAPackageAreToldTruly(t *testing.T) {
+	t.Parallel()
+	m := boot(t)
+	m.repo(unitPackage("aa"))
+	found := m.print()
+	// Its scripts start it, and the plan does not say that nothing changes.
+	m.declare("apt \"aa\" {}\nservice \"aa\" {\n  state   = \"stopped\"\n  enabled = false\n}\n")
+	plan := m.plan()
+	says(t, plan, "service:aa.service install comes with apt:aa; made as declared when it is there")
+	says(t, plan, "stop aa.service declared stopped, if what brings it starts it")
+	m.apply()
+	if m.active("aa.service") != "inactive" || m.enabled("aa.service") != "disabled" {
+		t.Errorf("aa is %s and %s", m.active("aa.service"), m.enabled("aa.service"))
+	}
+	// A service does not stay declared when the package that brings its unit goes.
+	m.declare("service \"aa\" {\n  state   = \"stopped\"\n  enabled = false\n}\n")
+	says(t, m.golem(1, "plan", site).stderr, "takes apt:aa away, which brings aa.service")
+	m.destroy()
+	m.same("after destroy", found)
+}
+
+func TestARestartTellsWhatIsBoundToIt(t *testing.T) {
+	t.Parallel()
+	m := boot(t)
+	m.unit("x.service", sleeper)
+	m.unit("part.service", "[Unit]\nPartOf=x.service\n"+sleeper)
+	m.unit("needs.service", "[Unit]\nRequires=x.service\n"+sleeper)
+	m.sh("systemctl start x part needs")
+	m.declare("file \"/etc/x.conf\" {\n  content = \"\"\n}\nservice \"x\" {\n  restart_on = [\"file:/etc/x.conf\"]\n}\n")
+	plan := m.plan()
+	for _, unit := range []string{"x", "part", "needs"} {
+		says(t, plan, "restart "+unit+".service")
+	}
+}

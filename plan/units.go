@@ -50,6 +50,13 @@ func (p *Plan) Effects() []reconcilers.UnitEffect {
 			all = append(all, *d.Effect)
 		}
 	}
+	for _, e := range all {
+		for _, unit := range e.Along {
+			along := e
+			along.Unit, along.Reason = unit, "it is bound to "+e.Unit+", which does: "+e.Reason
+			all = append(all, along)
+		}
+	}
 	return strongest(all)
 }
 

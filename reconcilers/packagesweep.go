@@ -257,7 +257,7 @@ func (s *sweeping) settle(there map[string]*dpkgEntry, gone map[string]bool, com
 		body, _ := s.w.pkgLedger(resource)
 		now, to := s.d.state(resource), absentPkg()
 		e := there[resource]
-		if s.w.leavesTrace(e) && (body.Found.Status == dpkgConfigFiles || !s.w.purges(e, purgeAuto).yes) {
+		if s.w.leavesTrace(e) && (body.Found.Status == dpkgConfigFiles || !s.w.purges(e, body.mode()).yes) {
 			to.Status, to.Version = dpkgConfigFiles, now.Version
 		}
 		s.add(resource, body, now, to)

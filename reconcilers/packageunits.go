@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"golem/scrolls"
 )
 
 // tellUnits lists the units that stop because their package goes, and those that a
@@ -22,11 +24,11 @@ func (j *joining) tellUnits() error {
 		if !e.From.there() || e.To.there() && e.To.Version == e.From.Version {
 			continue
 		}
-		units, err := j.w.unitsOfPackage(j.ctx, j.d.real.packages[e.Resource])
+		key := packageKey(e.Resource)
+		units, err := j.w.unitsOfPackage(j.ctx, j.d.real.packages[e.Resource], key, !e.To.there())
 		if err != nil {
 			return err
 		}
-		key := packageKey(e.Resource)
 		turn := j.turns[0]
 		for _, t := range j.turns {
 			if t.Resource == e.Resource {
@@ -47,8 +49,9 @@ func (j *joining) tellUnits() error {
 	return nil
 }
 
-// unitsOfPackage lists the running units that a package ships.
-func (w *World) unitsOfPackage(ctx context.Context, e *dpkgEntry) ([]string, error) {
+// unitsOfPackage lists the running units that a package ships. If it goes, all that it
+// ships go with it.
+func (w *World) unitsOfPackage(ctx context.Context, e *dpkgEntry, key scrolls.Key, goes bool) ([]string, error) {
 	if e == nil {
 		return nil, nil
 	}
@@ -71,7 +74,13 @@ func (w *World) unitsOfPackage(ctx context.Context, e *dpkgEntry) ([]string, err
 		return nil, err
 	}
 	var running []string
+	d := w.unitDesk()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, name := range names {
+		if goes && found[name].known() {
+			d.goes[found[name].ID] = key
+		}
 		if u := found[name]; u.running() && !slices.Contains(running, u.ID) {
 			running = append(running, u.ID)
 		}

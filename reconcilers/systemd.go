@@ -206,6 +206,8 @@ type unitDesk struct {
 	will map[string]unitWill
 	// comes names what brings a unit that is not there yet: "process:backup".
 	comes map[string]string
+	// goes names the package that brings a unit and that the run takes away.
+	goes map[string]scrolls.Key
 	// revisions tells of glyphs that go which revision applied them last.
 	revisions map[scrolls.Key]int
 }
@@ -219,7 +221,7 @@ func (w *World) unitDesk() *unitDesk {
 	return keepAt(w, "units", func() *unitDesk {
 		return &unitDesk{
 			seen: map[string]*unit{}, fore: map[string]unitState{}, will: map[string]unitWill{}, revisions: map[scrolls.Key]int{},
-			comes: map[string]string{},
+			comes: map[string]string{}, goes: map[string]scrolls.Key{},
 		}
 	})
 }

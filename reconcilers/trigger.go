@@ -91,6 +91,8 @@ type UnitEffect struct {
 	Reason string
 	// Done is how a report tells it once it is done; "" for the verb and the reason.
 	Done string
+	// Along are the units that go the same way with it.
+	Along []string
 }
 
 // UnitVerbs are the things that can become of a unit, the strongest first.

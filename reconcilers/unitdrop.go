@@ -194,9 +194,17 @@ func (k *unitWork) tellComing() {
 	}
 	by := "comes with " + k.w.comesWith(k.u.ID)
 	for i := range k.t.Changes {
-		if c := &k.t.Changes[i]; c.Op != state.Remove && !strings.Contains(c.Reason, by) {
-			c.Reason = strings.TrimSuffix(by+"; "+c.Reason, "; ")
+		c := &k.t.Changes[i]
+		if c.Op == state.Remove || strings.Contains(c.Reason, by) {
+			continue
 		}
+		if c.Effect == "record" { // what it will be found as is not known before it is there
+			c.Reason = "made as declared when it is there"
+		}
+		c.Reason = strings.TrimSuffix(by+"; "+c.Reason, "; ")
+	}
+	if k.wish.state == "stopped" {
+		k.t.Units = append(k.t.Units, UnitEffect{Do: "stop", Unit: k.u.ID, Key: k.g.Key, Reason: "declared stopped, if what brings it starts it"})
 	}
 }
 

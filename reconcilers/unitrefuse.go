@@ -104,6 +104,9 @@ func (k *unitWork) fitUnit() error {
 		}
 		return nil
 	}
+	if key := w.goesWithPackage(id); key != "" {
+		return &AttrError{Attr: "unit", Summary: "Unit goes", Err: fmt.Errorf("this run takes %s away, which brings %s", key, id)}
+	}
 	if gone := w.goesWith(k.u); gone != "" {
 		return &AttrError{Attr: "unit", Summary: "Unit goes", Err: fmt.Errorf("this run takes %s away, which is the file of %s", quote(gone), id)}
 	}

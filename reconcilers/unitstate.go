@@ -281,6 +281,14 @@ func (w *World) packagesBringing(id string) string {
 	return strings.Join(keys, " or ")
 }
 
+// goesWithPackage says which package that this run takes away brings a unit; "" for none.
+func (w *World) goesWithPackage(id string) scrolls.Key {
+	d := w.unitDesk()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.goes[id]
+}
+
 // goesWith says which path of this run takes a unit's file away; "" for none.
 func (w *World) goesWith(u *unit) string {
 	at, err := w.resolve(u.Fragment, false)

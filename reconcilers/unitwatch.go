@@ -204,6 +204,13 @@ func (units) Foretell(w *World, _ *scrolls.Glyph, resource, action string) (*Uni
 	case planned && !will.running:
 		return nil, nil
 	case planned, u != nil && u.running():
+		if u != nil && action == "restart" {
+			for _, id := range u.RequiredBy {
+				if o := d.seen[id]; o != nil && o.running() && o.kind() == "service" {
+					effect.Along = append(effect.Along, o.ID)
+				}
+			}
+		}
 		return effect, nil
 	case u == nil || !u.known():
 		effect.Reason = "if it runs by then"
