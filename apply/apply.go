@@ -35,8 +35,6 @@ type Options struct {
 	// Run says who runs golem, from where and with what.
 	Run state.Run
 	Now func() time.Time
-	// Sleep waits between attempts; nil: by the clock.
-	Sleep func(context.Context, time.Duration) error
 }
 
 // ErrDeclined says that the plan was shown and not approved.

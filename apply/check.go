@@ -2,9 +2,7 @@ package apply
 
 import (
 	"context"
-	"time"
 
-	"golem/plan"
 	"golem/reconcilers"
 	"golem/state"
 )
@@ -44,10 +42,7 @@ func (e *engine) setDue(tx *state.Tx, d state.Due) error {
 // dropChecks clears the due checks of a leaf.
 func (e *engine) dropChecks(leaf string) {
 	for _, c := range e.plan.ChecksOf(leaf) {
-		if d, ok := e.due[c.Name()]; ok {
-			e.clearDue(d)
-			delete(e.due, c.Name())
-		}
+		e.met(c.Name())
 	}
 }
 
@@ -55,29 +50,18 @@ func (e *engine) dropChecks(leaf string) {
 // says that a trigger of the leaf was fired, which makes them all due.
 func (e *engine) check(ctx context.Context, leaf string, fired bool) error {
 	for _, c := range e.plan.ChecksOf(leaf) {
-		d, due := e.due[c.Name()]
-		if !due && !fired {
+		if !fired && !e.isDue(c.Name()) {
 			continue
 		}
-		if !reconcilers.Checkable(e.o.Host, c.Glyph) {
-			e.clearDue(d)
-			delete(e.due, c.Name())
+		if c.Skipped {
+			e.met(c.Name())
 			continue
 		}
 		e.tell(Event{Type: "checking", Leaf: leaf, Message: reconcilers.CheckText(c.Glyph)})
-		attempts, err := e.patience.try(ctx, func() error { return reconcilers.RunCheck(ctx, e.w, c.Glyph) },
-			func(n int, err error, wait time.Duration) error {
-				e.tellRetry(&plan.Leaf{Path: leaf}, "", n, err, wait)
-				return nil
-			})
-		e.report.leaf(leaf).attempted(attempts)
-		if err != nil {
+		if err := e.persist(ctx, leaf, "", func() error { return reconcilers.RunCheck(ctx, e.w, c.Glyph) }); err != nil {
 			return err
 		}
-		if due {
-			e.clearDue(d)
-			delete(e.due, c.Name())
-		}
+		e.met(c.Name())
 	}
 	return nil
 }

@@ -31,6 +31,7 @@ type checked struct {
 	h      *lawHost
 	policy scrolls.Policy
 	events []apply.Event
+	told   func(apply.Event) // called with each as it comes
 }
 
 func newChecked(t *testing.T) *checked {
@@ -44,9 +45,17 @@ func (c *checked) run(t *testing.T, ctx context.Context, content string, check *
 	c.events = nil
 	leaf := leafOf("a", fileGlyph("/etc/a", content))
 	leaf.Policy, leaf.Checks = c.policy, []*scrolls.Glyph{check}
+	c.h.arrange = func(h *reconcilers.Host) {
+		h.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	}
 	return c.h.applyAs(ctx, apply.Options{
-		Scroll: scrollOf(leaf), Lineage: "run", Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-		Tell: func(ev apply.Event) { c.events = append(c.events, ev) },
+		Scroll: scrollOf(leaf), Lineage: "run",
+		Tell: func(ev apply.Event) {
+			c.events = append(c.events, ev)
+			if c.told != nil {
+				c.told(ev)
+			}
+		},
 	}, nil)
 }
 
@@ -136,10 +145,11 @@ func TestAnInterruptInACheckTakesTheLeafBack(t *testing.T) {
 	c.policy.OnExhaust = "keep"
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	go func() {
-		time.Sleep(300 * time.Millisecond)
-		cancel()
-	}()
+	c.told = func(ev apply.Event) {
+		if ev.Type == "checking" {
+			cancel()
+		}
+	}
 	_, err := c.run(t, ctx, "new", commandCheck("sleep", "9"))
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error: %v", err)

@@ -2,15 +2,11 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
-	"time"
 
 	"golem/plan"
 	"golem/reconcilers"
-	"golem/scrolls"
 	"golem/state"
 )
 
@@ -39,6 +35,14 @@ func (e *engine) clearDue(d state.Due) {
 	e.queue = append(e.queue, func(tx *state.Tx) error { return tx.ClearDue(d) })
 }
 
+// met notes that a trigger or check ran, or needs to no more.
+func (e *engine) met(name string) {
+	if d, ok := e.due[name]; ok {
+		e.clearDue(d)
+		delete(e.due, name)
+	}
+}
+
 // call journals what steps make due, with their intent.
 func (e *engine) call(tx *state.Tx, steps []*state.Step) error {
 	if err := e.callChecks(tx, steps); err != nil {
@@ -50,12 +54,7 @@ func (e *engine) call(tx *state.Tx, steps []*state.Step) error {
 				if !t.Calls(part) {
 					continue
 				}
-				body, err := json.Marshal(map[string]scrolls.Key{"because": part.Key})
-				if err != nil {
-					return fmt.Errorf("make %s due: %w", t.Name(), err)
-				}
-				d := state.Due{Lineage: e.o.Lineage, Leaf: t.Leaf, Name: t.Name(), Step: s.ID, Body: body}
-				if err := e.setDue(tx, d); err != nil {
+				if err := e.setDue(tx, state.Due{Lineage: e.o.Lineage, Leaf: t.Leaf, Name: t.Name(), Step: s.ID}); err != nil {
 					return err
 				}
 			}
@@ -71,22 +70,21 @@ func (e *engine) meet(t *reconcilers.Turn) {
 	}
 	for _, part := range t.Step.Glyphs {
 		for _, trigger := range e.plan.Triggers {
-			if d, ok := e.due[trigger.Name()]; ok && trigger.Glyph.Key == part.Key {
-				delete(e.due, trigger.Name())
-				e.clearDue(d)
+			if trigger.Glyph.Key == part.Key {
+				e.met(trigger.Name())
 			}
 		}
 	}
 }
 
-// fire runs the due triggers of a leaf, or, late, all that are left.
-func (e *engine) fire(ctx context.Context, leaf string, late bool) error {
+// fire runs the due triggers of a leaf, and then its due checks.
+func (e *engine) fire(ctx context.Context, leaf string) error {
 	if e.begun || len(e.due) > 0 {
 		if err := e.flush(ctx, leaf); err != nil {
 			return err
 		}
 	}
-	fire, met := e.plan.Firing(e.isDue, leaf, late)
+	fire, met := e.plan.Firing(e.isDue, leaf, false)
 	if (len(fire) > 0 || e.checksDue(leaf)) && !e.begun {
 		if err := e.do(e.begin); err != nil {
 			return err
@@ -99,19 +97,14 @@ func (e *engine) fire(ctx context.Context, leaf string, late bool) error {
 		}
 	}
 	for _, t := range met {
-		e.clearDue(e.due[t.Name()])
-		delete(e.due, t.Name())
+		e.met(t.Name())
 	}
 	return e.check(ctx, leaf, len(fire) > 0)
 }
 
 // flush does what the changes so far call for, as often as the leaf's policy lets it.
 func (e *engine) flush(ctx context.Context, leaf string) error {
-	_, err := e.patience.try(ctx, func() error { return reconcilers.Flush(ctx, e.w) }, func(n int, err error, wait time.Duration) error {
-		e.tellRetry(&plan.Leaf{Path: leaf}, "", n, err, wait)
-		return nil
-	})
-	return err
+	return e.persist(ctx, leaf, "", func() error { return reconcilers.Flush(ctx, e.w) })
 }
 
 // pull fires one trigger and notes that it ran.
@@ -121,19 +114,12 @@ func (e *engine) pull(ctx context.Context, t plan.Trigger) error {
 	}
 	e.wild = true
 	firer := reconcilers.Reconcilers[t.Sort].(reconcilers.Firer)
-	attempts, err := e.patience.try(ctx, func() error {
-		return firer.Fire(ctx, e.w, t.Glyph, t.Resource, t.Action)
-	}, func(n int, err error, wait time.Duration) error {
-		e.tellRetry(&plan.Leaf{Path: t.Leaf}, t.Glyph.Key, n, err, wait)
-		return nil
-	})
-	e.report.leaf(t.Leaf).attempted(attempts)
+	err := e.persist(ctx, t.Leaf, t.Glyph.Key, func() error { return firer.Fire(ctx, e.w, t.Glyph, t.Resource, t.Action) })
 	if err != nil {
 		return &stepError{t.Glyph.Key, err}
 	}
 	e.tell(Event{Type: "triggered", Leaf: t.Leaf, Key: string(t.Glyph.Key), Message: t.Action})
-	e.clearDue(e.due[t.Name()])
-	delete(e.due, t.Name())
+	e.met(t.Name())
 	return nil
 }
 
@@ -149,8 +135,7 @@ func (e *engine) fireLate(ctx context.Context) {
 	}
 	fire, met := e.plan.Firing(e.isDue, "", true)
 	for _, t := range met {
-		e.clearDue(e.due[t.Name()])
-		delete(e.due, t.Name())
+		e.met(t.Name())
 	}
 	again := map[string]bool{}
 	for _, t := range fire {

@@ -50,7 +50,7 @@ func (e *engine) fail(leaf *plan.Leaf, steps []*state.Step, failure error) error
 	}
 	e.stay(leaf.Turns)
 	r.Outcome = RolledBack
-	r.takenBack()
+	r.takenBack(failedKey(failure))
 	e.ended(leaf, RolledBack)
 	return nil
 }
@@ -105,6 +105,7 @@ func (e *engine) keep(ctx context.Context, leaf *plan.Leaf, batch []*reconcilers
 	}
 	at := slices.IndexFunc(batch, func(t *reconcilers.Turn) bool { return keyOf(t) == failedKey(failure) })
 	if at > 0 && len(failed) > 0 && len(stuck) == 0 {
+		batch[0].Joint = nil // what a smaller batch does together, the plan did not see
 		steps, again, err := e.batch(ctx, leaf, batch[:at])
 		if err != nil {
 			return err

@@ -147,7 +147,7 @@ func (e *engine) leaf(ctx context.Context, leaf *plan.Leaf, last bool) error {
 		}
 		done = append(done, steps...)
 	}
-	if err := e.fire(ctx, leaf.Path, false); err != nil {
+	if err := e.fire(ctx, leaf.Path); err != nil {
 		return e.exhausted(ctx, leaf, nil, done, nil, err)
 	}
 	return e.settle(leaf, done, last)
@@ -162,6 +162,7 @@ func (e *engine) batch(ctx context.Context, leaf *plan.Leaf, planned []*reconcil
 	rec := reconcilers.Reconcilers[planned[0].Sort]
 	turns, failure := e.refresh(ctx, rec, leaf, planned)
 	if failure != nil || len(turns) == 0 {
+		e.unfit(turns)
 		return nil, failure, nil
 	}
 	for _, t := range turns {
@@ -175,6 +176,7 @@ func (e *engine) batch(ctx context.Context, leaf *plan.Leaf, planned []*reconcil
 		return e.intend(tx, turns, steps)
 	})
 	if own != nil {
+		e.unfit(turns)
 		return nil, own, nil
 	}
 	if err != nil {
@@ -196,6 +198,13 @@ func (e *engine) batch(ctx context.Context, leaf *plan.Leaf, planned []*reconcil
 	}
 	e.enacted(leaf, turns)
 	return steps, nil, nil
+}
+
+// unfit takes back what turns that are not enacted noted in the ledger, newest first.
+func (e *engine) unfit(turns []*reconcilers.Turn) {
+	for i := len(turns) - 1; i >= 0; i-- {
+		e.unremember(turns[i].Step)
+	}
 }
 
 // A stepError is what went wrong, and at which glyph.
@@ -223,7 +232,7 @@ func (e *engine) refresh(ctx context.Context, rec reconcilers.Reconciler, leaf *
 		if p.ByProduct() { // worked out once, and looked at again when it goes
 			p.Step.Leaf = leaf.Path
 			if err := rec.Fit(e.w, p); err != nil {
-				return nil, &stepError{keyOf(p), err}
+				return turns, &stepError{keyOf(p), err}
 			}
 			turns = append(turns, p)
 			continue
@@ -239,7 +248,10 @@ func (e *engine) refresh(ctx context.Context, rec reconcilers.Reconciler, leaf *
 			err = rec.Fit(e.w, t)
 		}
 		if err != nil {
-			return nil, &stepError{keyOf(p), err}
+			if t != nil && t.Step != nil {
+				turns = append(turns, t)
+			}
+			return turns, &stepError{keyOf(p), err}
 		}
 		if t.Step == nil {
 			continue // an earlier leaf's failure left nothing to do here

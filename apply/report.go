@@ -137,10 +137,10 @@ func (l *LeafReport) texts() []string {
 	return all
 }
 
-// takenBack marks what was applied and is not any more.
-func (l *LeafReport) takenBack() {
+// takenBack marks what was applied and is not any more, and what failed.
+func (l *LeafReport) takenBack(failed scrolls.Key) {
 	for i := range l.Glyphs {
-		if l.Glyphs[i].Outcome == "applied" {
+		if l.Glyphs[i].Outcome == "applied" || l.Glyphs[i].Key == string(failed) {
 			l.Glyphs[i].Outcome, l.Glyphs[i].Changed = RolledBack, false
 		}
 	}
@@ -150,10 +150,11 @@ func (l *LeafReport) takenBack() {
 func (r *Report) outcome() string {
 	settled, failed := 0, 0
 	for _, l := range r.Leaves {
-		if l.Outcome == Settled {
-			settled++
-		} else {
+		switch {
+		case l.Outcome != Settled:
 			failed++
+		case l.Leaf != plan.WaveLeaf: // which is no leaf of the scroll
+			settled++
 		}
 	}
 	switch {

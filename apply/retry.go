@@ -13,27 +13,11 @@ import (
 	"golem/scrolls"
 )
 
-// A clock measures a leaf's patience. Tests put a fake one in its place.
-type clock struct {
-	now   func() time.Time
-	sleep func(context.Context, time.Duration) error
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
-
 // patience is one leaf's: how often and how long it tries, under its policy.
 type patience struct {
 	policy scrolls.Retry
-	clock  clock
+	now    func() time.Time
+	wait   func(context.Context, time.Duration) error
 	failed time.Time // the leaf's first failure; zero: none yet
 }
 
@@ -42,14 +26,7 @@ func (e *engine) newPatience(leaf *plan.Leaf) *patience {
 	if policy.MaxAttempts == 0 { // a leaf without a policy of its own: the last wave
 		policy = scrolls.BuiltinPolicy.Retry
 	}
-	return &patience{policy: policy, clock: clock{e.o.Now, e.o.sleep()}}
-}
-
-func (o *Options) sleep() func(context.Context, time.Duration) error {
-	if o.Sleep != nil {
-		return o.Sleep
-	}
-	return sleep
+	return &patience{policy: policy, now: e.o.Now, wait: e.o.Host.Wait}
 }
 
 // try calls an attempt until it succeeds, cannot be mended, or the patience is at its
@@ -66,7 +43,7 @@ func (p *patience) try(ctx context.Context, attempt func() error, between func(n
 		if err == nil || !reconcilers.Mendable(err) || ctx.Err() != nil {
 			return n, err
 		}
-		now := p.clock.now()
+		now := p.now()
 		if p.failed.IsZero() {
 			p.failed = now
 		}
@@ -77,10 +54,22 @@ func (p *patience) try(ctx context.Context, attempt func() error, between func(n
 		if berr := between(n, err, wait); berr != nil {
 			return n, errors.Join(err, berr)
 		}
-		if serr := p.clock.sleep(ctx, wait); serr != nil {
+		if serr := p.wait(ctx, wait); serr != nil {
 			return n, err
 		}
 	}
+}
+
+// persist calls an attempt as often as a leaf's patience lets it, and tells each retry.
+func (e *engine) persist(ctx context.Context, leaf string, key scrolls.Key, attempt func() error) error {
+	attempts, err := e.patience.try(ctx, attempt, func(n int, err error, wait time.Duration) error {
+		e.tellRetry(leaf, key, n, err, wait)
+		return nil
+	})
+	if r := e.report.at[leaf]; r != nil { // the last wave has one only where it acts
+		r.attempted(attempts)
+	}
+	return err
 }
 
 // enactAgain enacts a batch whose intents are on disk, as often as the leaf's policy
@@ -93,7 +82,7 @@ func (e *engine) enactAgain(ctx context.Context, leaf *plan.Leaf, rec reconciler
 		failed, err = rec.Enact(ctx, e.w, e.store, turns)
 		return err
 	}, func(n int, err error, wait time.Duration) error {
-		e.tellRetry(leaf, keyOf(turns[failed]), n, err, wait)
+		e.tellRetry(leaf.Path, keyOf(turns[failed]), n, err, wait)
 		if r, ok := rec.(reconcilers.Resumer); ok && r.Resumes() {
 			return nil
 		}
@@ -103,9 +92,9 @@ func (e *engine) enactAgain(ctx context.Context, leaf *plan.Leaf, rec reconciler
 	return failed, err
 }
 
-func (e *engine) tellRetry(leaf *plan.Leaf, key scrolls.Key, n int, err error, wait time.Duration) {
+func (e *engine) tellRetry(leaf string, key scrolls.Key, n int, err error, wait time.Duration) {
 	e.tell(Event{
-		Type: "retrying", Leaf: leaf.Path, Key: string(key), Attempt: n,
+		Type: "retrying", Leaf: leaf, Key: string(key), Attempt: n,
 		Message: fmt.Sprintf("%s; trying again in %s", err, wait.Round(time.Millisecond)),
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"golem/apply"
+	"golem/reconcilers"
 	"golem/scrolls"
 )
 
@@ -40,14 +41,16 @@ func (p *patienceTest) run(t *testing.T) *apply.Report {
 	bad := leafOf("bad", fileGlyph("/etc/a", "new a"), fileGlyph("/etc/b", "new b"), fileGlyph("/etc/c", "new c"))
 	bad.Policy = p.policy
 	good := leafOf("good", fileGlyph("/etc/good", "good"))
-	report, err := p.h.applyAs(context.Background(), apply.Options{
-		Scroll: scrollOf(bad, good), Lineage: "run",
-		Now: func() time.Time { return p.now },
-		Sleep: func(_ context.Context, d time.Duration) error {
+	p.h.arrange = func(h *reconcilers.Host) {
+		h.Sleep = func(_ context.Context, d time.Duration) error {
 			p.slept = append(p.slept, d)
 			p.now = p.now.Add(d)
 			return nil
-		},
+		}
+	}
+	report, err := p.h.applyAs(context.Background(), apply.Options{
+		Scroll: scrollOf(bad, good), Lineage: "run",
+		Now:  func() time.Time { return p.now },
 		Tell: func(ev apply.Event) { p.events = append(p.events, ev) },
 	}, func(op, path string) error {
 		if path == "/etc/b" && op == "rename" && p.fails != 0 {
@@ -105,6 +108,11 @@ func TestTriesRunOut(t *testing.T) {
 	}
 	if a, b := p.h.read(t, "/etc/a"), p.h.read(t, "/etc/b"); a != "old a" || b != "old b" {
 		t.Errorf("the leaf is %q and %q", a, b)
+	}
+	for _, g := range report.Leaves[0].Glyphs {
+		if g.Key == "file:/etc/b" && g.Outcome != apply.RolledBack {
+			t.Errorf("the glyph that failed is %s", g.Outcome)
+		}
 	}
 	if p.h.read(t, "/etc/good") != "good" {
 		t.Error("its sibling did not settle")

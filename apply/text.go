@@ -80,27 +80,16 @@ func (r *Report) unitLines() []string {
 			applied[g.Key] = g.Outcome == "applied"
 		}
 	}
+	came := func(leaf string, u reconcilers.UnitEffect, fired bool) bool {
+		if fired || leaf == plan.WaveLeaf {
+			l := r.at[leaf]
+			return l != nil && l.Outcome == Settled
+		}
+		return applied[string(u.Key)]
+	}
 	var lines []string
-	for _, leaf := range r.Plan.Leaves {
-		for _, t := range leaf.Turns {
-			for _, u := range t.Units {
-				if applied[string(u.Key)] {
-					lines = append(lines, unitLine(u))
-				}
-			}
-		}
-	}
-	if l := r.at[plan.WaveLeaf]; l != nil && l.Outcome == Settled {
-		for _, t := range r.Plan.Wave {
-			for _, u := range t.Units {
-				lines = append(lines, unitLine(u))
-			}
-		}
-	}
-	for _, d := range r.Plan.Due {
-		if l := r.at[d.Leaf]; d.Effect != nil && l != nil && l.Outcome == Settled {
-			lines = append(lines, unitLine(*d.Effect))
-		}
+	for _, u := range r.Plan.EffectsOf(came) {
+		lines = append(lines, unitLine(u))
 	}
 	return lines
 }

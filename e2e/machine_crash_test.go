@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -74,15 +73,6 @@ func (s saboteur) at(n int, how string, run func()) string {
 	run()
 	struck := s.m.sh("cat /dev/shm/killed 2>/dev/null || true; rm -f /dev/shm/kill-at")
 	return strings.TrimSpace(struck)
-}
-
-// calls counts what one run of golem calls.
-func (s saboteur) calls(run func()) int {
-	s.m.t.Helper()
-	s.at(0, killedAtEnd, run)
-	n, err := strconv.Atoi(strings.TrimSpace(s.m.sh("cat /dev/shm/calls")))
-	s.m.check(err)
-	return n
 }
 
 // walk kills golem and its programs at every call of an apply or of a destroy. After

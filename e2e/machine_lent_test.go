@@ -1,6 +1,9 @@
 package e2e
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // A package that golem brought and that ships a directory of its own, with a conffile.
 var shipsTiny = tiny{
@@ -78,5 +81,35 @@ func TestARestartTellsWhatIsBoundToIt(t *testing.T) {
 	plan := m.plan()
 	for _, unit := range []string{"x", "part", "needs"} {
 		says(t, plan, "restart "+unit+".service")
+	}
+	report := m.apply().stdout
+	for _, unit := range []string{"x", "part", "needs"} {
+		says(t, report, unit+".service restarted:")
+	}
+}
+
+// What a kept leaf's transaction could do without the package that fails is done, and is
+// not told as somebody else's doing.
+func TestAKeptLeafKeepsThePackagesBeforeTheOneThatFails(t *testing.T) {
+	t.Parallel()
+	m := boot(t)
+	m.repo(tiny{Name: "aa"}, tiny{Name: "bad", Postinst: "exit 1"})
+	m.declare(`scroll "s" {
+  policy {
+    on_exhaust = "keep"
+    retry {
+      max_attempts = 1
+    }
+  }
+  apt "aa" {}
+  apt "bad" {}
+}
+`)
+	a := m.golem(3, "apply", "--auto-approve", site)
+	if strings.Contains(a.stdout, "host moved") {
+		t.Errorf("golem takes its own doing for another's:\n%s", a.stdout)
+	}
+	if m.installed("bad") != "" {
+		t.Errorf("bad is %q", m.installed("bad"))
 	}
 }

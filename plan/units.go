@@ -31,25 +31,35 @@ type UnitJSON struct {
 // Effects lists what becomes of each unit, the strongest thing that happens to it, in
 // the order of UnitVerbs and then of the run. Its reason tells all of it.
 func (p *Plan) Effects() []reconcilers.UnitEffect {
+	return p.EffectsOf(func(string, reconcilers.UnitEffect, bool) bool { return true })
+}
+
+// EffectsOf is Effects of those that came about: the leaf, or WaveLeaf, the effect, and
+// whether a trigger's.
+func (p *Plan) EffectsOf(came func(leaf string, u reconcilers.UnitEffect, fired bool) bool) []reconcilers.UnitEffect {
 	var all []reconcilers.UnitEffect
-	for _, leaf := range p.Leaves {
-		for _, t := range leaf.Turns {
-			all = append(all, t.Units...)
+	turns := func(leaf string, turns []*reconcilers.Turn) {
+		for _, t := range turns {
+			for _, u := range t.Units {
+				if came(leaf, u, false) {
+					all = append(all, u)
+				}
+			}
 		}
+	}
+	fired := func(leaf string, late bool) {
 		for _, d := range p.Due {
-			if d.Effect != nil && !d.Late && d.Leaf == leaf.Path {
+			if d.Effect != nil && d.Late == late && (late || d.Leaf == leaf) && came(d.Leaf, *d.Effect, true) {
 				all = append(all, *d.Effect)
 			}
 		}
 	}
-	for _, t := range p.Wave {
-		all = append(all, t.Units...)
+	for _, leaf := range p.Leaves {
+		turns(leaf.Path, leaf.Turns)
+		fired(leaf.Path, false)
 	}
-	for _, d := range p.Due {
-		if d.Effect != nil && d.Late {
-			all = append(all, *d.Effect)
-		}
-	}
+	turns(WaveLeaf, p.Wave)
+	fired("", true)
 	for _, e := range all {
 		for _, unit := range e.Along {
 			along := e

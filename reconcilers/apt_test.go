@@ -2,7 +2,6 @@ package reconcilers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -95,8 +94,6 @@ func samplePackage(t *rapid.T) scrolls.Attrs {
 	}
 	return a
 }
-
-var errFake = errors.New("a fault")
 
 func TestAptNames(t *testing.T) {
 	for name, want := range map[string]string{

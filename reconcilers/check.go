@@ -238,7 +238,7 @@ func checkUnit(ctx context.Context, w *World, a scrolls.Attrs) error {
 		case waited >= most:
 			return nil
 		}
-		if err := w.Host.wait(ctx, lookEvery); err != nil {
+		if err := w.Host.Wait(ctx, lookEvery); err != nil {
 			return err
 		}
 	}

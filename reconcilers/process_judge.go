@@ -142,11 +142,12 @@ func (k *processWork) does() string {
 
 // drift says what somebody else changed.
 func (k *processWork) drift() string {
-	for _, s := range k.shifts {
-		if s.from.Type == Absent {
-			return quote(s.path) + " is gone"
+	if len(k.shifts) > 0 {
+		first := k.shifts[0]
+		if first.from.Type == Absent {
+			return quote(first.path) + " is gone"
 		}
-		return quote(s.path) + " was changed by hand"
+		return quote(first.path) + " was changed by hand"
 	}
 	if k.start != "" {
 		state := k.active[k.start]

@@ -155,10 +155,7 @@ func (h *Host) AwaitCommands(ctx context.Context, limit time.Duration) error {
 	defer mark.Close()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for {
-		if syscall.Flock(int(mark.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			break
-		}
+	for syscall.Flock(int(mark.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
 		group := markedGroup(mark)
 		if group > 0 && errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) {
 			break

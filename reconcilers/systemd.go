@@ -336,8 +336,8 @@ func (w *World) rereadUnits(ctx context.Context, units ...*unit) error {
 	return nil
 }
 
-// wait lets time pass.
-func (h *Host) wait(ctx context.Context, d time.Duration) error {
+// Wait lets time pass.
+func (h *Host) Wait(ctx context.Context, d time.Duration) error {
 	if h.Sleep != nil {
 		return h.Sleep(ctx, d)
 	}

@@ -227,7 +227,7 @@ const (
 // gives up after a while, and returns the unit as it is then.
 func (w *World) settled(ctx context.Context, u *unit) (*unit, error) {
 	for waited := time.Duration(0); u.changing() && waited < changeTime; waited += lookEvery {
-		if err := w.Host.wait(ctx, lookEvery); err != nil {
+		if err := w.Host.Wait(ctx, lookEvery); err != nil {
 			return u, err
 		}
 		fresh, err := w.Host.showUnits(ctx, []string{u.ID})

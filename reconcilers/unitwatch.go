@@ -55,7 +55,7 @@ func (w *World) watch(ctx context.Context, all []watched) (int, error) {
 		if !patient || waited >= upTime {
 			return -1, nil
 		}
-		if err := w.Host.wait(ctx, lookEvery); err != nil {
+		if err := w.Host.Wait(ctx, lookEvery); err != nil {
 			return all[0].turn, err
 		}
 	}
@@ -97,7 +97,7 @@ func (w *World) staysDown(ctx context.Context, id string) error {
 		if waited >= downTime {
 			return nil
 		}
-		if err := w.Host.wait(ctx, lookEvery); err != nil {
+		if err := w.Host.Wait(ctx, lookEvery); err != nil {
 			return err
 		}
 	}
