@@ -2,15 +2,12 @@ package reconcilers
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
 
 	"golem/scrolls"
-	"golem/state"
 )
 
 // A TurnError is what is wrong with one turn of a batch.
@@ -20,6 +17,7 @@ type TurnError struct {
 }
 
 func (e *TurnError) Error() string { return e.Err.Error() }
+
 func (e *TurnError) Unwrap() error { return e.Err }
 
 // A transaction is what one run of apt does for the turns of a batch.
@@ -288,36 +286,6 @@ func (j *joining) outcome(l simLine) Pkg {
 	return to
 }
 
-// purge is how the batch's glyphs say that their packages go, and so what they bring: of
-// several, without a trace before the others.
-func (j *joining) purge() string {
-	mode := ""
-	for _, k := range j.works {
-		for _, g := range k.r.Set {
-			if m := purgeOf(g); m == purgeTrue || m == purgeFalse && mode == "" {
-				mode = m
-			}
-		}
-	}
-	return mode
-}
-
-// goes says that a by-product which golem takes along goes without a trace.
-func (j *joining) goes(resource string) bool {
-	body, ok := j.w.pkgLedger(resource)
-	e := j.d.real.packages[resource]
-	return ok && e != nil && body.Found.Status == dpkgAbsent && j.w.purges(e, body.mode()).yes
-}
-
-// leaves says whether a removed package leaves something that only a purge takes.
-func (j *joining) leaves(resource string, was Pkg) bool {
-	if was.Status == dpkgConfigFiles {
-		return true
-	}
-	e := j.d.real.packages[resource]
-	return e != nil && j.w.leavesTrace(e)
-}
-
 // returning finds a package that comes back.
 func (j *joining) returning(resource string) *pkgWork {
 	for _, k := range j.returns {
@@ -326,153 +294,6 @@ func (j *joining) returning(resource string) *pkgWork {
 		}
 	}
 	return nil
-}
-
-// check refuses what nobody consented to.
-func (j *joining) check() error {
-	removal := slices.ContainsFunc(j.works, func(k *pkgWork) bool { return k.removal })
-	for _, e := range j.tx.effects {
-		if err := j.checkProvided(e); err != nil {
-			return err
-		}
-		if e.Own {
-			continue
-		}
-		if err := j.checkBeside(e, removal); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (j *joining) checkBeside(e pkgEffect, removal bool) error {
-	k := j.asker()
-	key := j.d.key(e.Resource)
-	entry := j.d.real.packages[e.Resource]
-	switch {
-	case e.From.Hold:
-		return j.at(k, fmt.Errorf("this would change %s, which is on hold at %s", e.Resource, orNone(e.From.Version)))
-	case !e.To.there() && entry != nil && entry.essential:
-		return j.at(k, fmt.Errorf("this would remove %s, which the system cannot do without", e.Resource))
-	case !e.To.there() && j.w.Needed(RecordKey(PackageSort, e.Resource)):
-		return j.at(k, fmt.Errorf("this would remove %s, which is declared too (%s): the two cannot be installed together", e.Resource, key))
-	case !e.To.there() && j.earlier(e.Resource) != "":
-		return j.at(k, fmt.Errorf("this would remove %s, which %s brings earlier in this run", e.Resource, j.earlier(e.Resource)))
-	case !e.To.there() && !removal && !slices.Contains(j.along, e.Resource) && !j.w.brought(e.Resource, e.From):
-		return j.at(k, &AttrError{Attr: "allow_removal", Summary: "Other packages would be removed", Err: errText(fmt.Sprintf(
-			"this would remove %s, which golem did not bring. Write allow_removal = true if that is meant", j.removed()))})
-	case e.From.there() && e.To.there() && compareVersions(e.To.Version, e.From.Version) < 0:
-		return j.at(k, fmt.Errorf("this would bring %s from %s back to %s", e.Resource, e.From.Version, e.To.Version))
-	}
-	for _, g := range j.d.declared[e.Resource] {
-		if wish := str(g.Attrs, "version"); e.To.there() && !versionFits(wish, e.To.Version) {
-			return j.at(k, fmt.Errorf("this would bring %s to %s, and %s wants %s", e.Resource, e.To.Version, g.Key, wish))
-		}
-	}
-	return nil
-}
-
-// checkProvided refuses a version that does not provide a name which a glyph knows the
-// package by.
-func (j *joining) checkProvided(e pkgEffect) error {
-	if !e.To.there() {
-		return nil
-	}
-	var entry *dpkgEntry
-	for _, g := range j.d.declared[e.Resource] {
-		if j.d.real.own(g) == e.Resource {
-			continue
-		}
-		if entry == nil {
-			var err error
-			if entry, err = j.d.entry(j.ctx, j.w, e.Resource, e.To.Version); err != nil {
-				return err
-			}
-		}
-		name, _, _ := strings.Cut(str(g.Attrs, "name"), ":")
-		if !entry.satisfies(relation{name: name}) {
-			return j.at(j.asker(), fmt.Errorf("this would bring %s to %s, which does not provide %s any more (%s)", e.Resource, e.To.Version, name, g.Key))
-		}
-	}
-	return nil
-}
-
-// removed lists the packages of others that would go.
-func (j *joining) removed() string {
-	var names []string
-	for _, e := range j.tx.effects {
-		if !e.To.there() && !e.Own && !slices.Contains(j.along, e.Resource) && !j.w.brought(e.Resource, e.From) {
-			names = append(names, strings.TrimSpace(e.Resource+" "+e.From.Version))
-		}
-	}
-	return strings.Join(names, ", ")
-}
-
-// earlier is the key for which an earlier transaction of the run brings a package.
-func (j *joining) earlier(resource string) scrolls.Key {
-	j.d.mu.Lock()
-	defer j.d.mu.Unlock()
-	if p, ok := j.d.over[resource]; ok && p.there() {
-		return j.d.by[resource]
-	}
-	return ""
-}
-
-// key is the key that declares a package, for people.
-func (d *aptDesk) key(resource string) scrolls.Key {
-	if declared := d.declared[resource]; len(declared) > 0 {
-		return declared[0].Key
-	}
-	return packageKey(resource)
-}
-
-// packageKey is the key of a glyph for a package.
-func packageKey(resource string) scrolls.Key {
-	return scrolls.MakeKey(aptKindName, strings.SplitN(resource, ":", 2)...)
-}
-
-// asker is the work that a transaction is blamed for: the first that apt runs for.
-func (j *joining) asker() *pkgWork {
-	for _, k := range j.works {
-		if k.brings() || k.takes() {
-			return k
-		}
-	}
-	return j.works[0]
-}
-
-// at places an error at a turn.
-func (j *joining) at(k *pkgWork, err error) error {
-	return &TurnError{slices.Index(j.works, k), err}
-}
-
-// blame finds the turn that apt refuses a batch for, and what it does not go with.
-func (j *joining) blame(err error) error {
-	var said *AptError
-	if !errors.As(err, &said) {
-		return err
-	}
-	if held := j.d.alsoHeld(said.Said); held != "" {
-		said.Said += "; " + held
-	}
-	if j.d.recovers {
-		return fmt.Errorf("%w; the interrupted run has to be taken back first: golem recover", err)
-	}
-	for i, k := range j.works {
-		if _, again := j.ask(j.works[:i+1]); again == nil {
-			continue
-		}
-		for _, other := range j.works[:i] {
-			if _, pair := j.ask([]*pkgWork{other, k}); pair != nil {
-				return j.at(k, fmt.Errorf("%s and %s do not go together: %w", k.key(), other.key(), err))
-			}
-		}
-		if key := j.clashes(k); key != "" {
-			return j.at(k, fmt.Errorf("it does not go together with what %s brings earlier in this run: %w", key, err))
-		}
-		return j.at(k, err)
-	}
-	return err
 }
 
 // finish writes what the transaction does into the turns, and takes it for done.
@@ -550,17 +371,6 @@ func (j *joining) files(first *pkgWork) error {
 	return nil
 }
 
-// key is a glyph that the work is about.
-func (k *pkgWork) key() scrolls.Key {
-	if len(k.r.Set) > 0 {
-		return k.r.Set[0].Key
-	}
-	for _, key := range slices.Sorted(maps.Keys(k.r.Drop)) {
-		return key
-	}
-	return scrolls.Key(RecordKey(PackageSort, k.r.Resource))
-}
-
 // take notes that a transaction of this run touches a package.
 func (d *aptDesk) take(e pkgEffect, key scrolls.Key) {
 	d.mu.Lock()
@@ -569,117 +379,4 @@ func (d *aptDesk) take(e pkgEffect, key scrolls.Key) {
 		d.done = append(d.done, e.Resource)
 	}
 	d.by[e.Resource], d.debs[e.Resource] = key, e.Deb
-}
-
-// ledger notes what the transaction brings and takes beside its glyphs, on the step that
-// is taken back last.
-func (j *joining) ledger(t *Turn) {
-	var brings []string
-	for _, e := range j.tx.effects {
-		if e.Own && e.To.there() {
-			brings = append(brings, e.Resource+"="+e.To.Version)
-		}
-	}
-	j.follow(t)
-	for _, e := range j.tx.effects {
-		if e.Own {
-			continue
-		}
-		body, known := j.w.pkgLedger(e.Resource)
-		switch {
-		case e.To.there() && !e.From.there() && known && body.Found.there():
-			if body.For = brings; e.To.same(body.Found) {
-				t.setPkgLedger(j.w, e.Resource, nil) // it had made way, and is back
-			} else {
-				t.setPkgLedger(j.w, e.Resource, &body)
-			}
-		case e.To.there() && !e.From.there() && !known:
-			t.setPkgLedger(j.w, e.Resource, &pkgLedger{Found: e.From, Purge: j.purge(), pkgTrace: pkgTrace{Without: j.without(e.Resource, e.To.Version)}})
-		case !e.To.there() && known && e.To.Status == body.Found.Status:
-			t.setPkgLedger(j.w, e.Resource, nil)
-		case !e.To.there() && !known:
-			went := &pkgLedger{Found: e.From, For: brings}
-			if k := j.work(e.Resource); k != nil {
-				went.Found = k.want // what its own turn, in this batch, gives back
-			}
-			if e.Back != nil {
-				went.Debs = map[string]deb{e.From.Version: *e.Back}
-			}
-			t.setPkgLedger(j.w, e.Resource, went)
-		}
-	}
-}
-
-// follow lets the ledger know of new versions of what packages made way for.
-func (j *joining) follow(t *Turn) {
-	for _, key := range slices.Sorted(maps.Keys(j.w.Ledger)) {
-		entry := j.w.Ledger[key]
-		if entry == nil || entry.Sort != PackageSort {
-			continue
-		}
-		body, ok := j.w.pkgLedger(entry.Resource)
-		changed := false
-		for i, pinned := range body.For {
-			e := j.tx.effect(pinnedName(pinned))
-			if e == nil || !e.To.there() || !body.madeWayFor(e.Resource, e.From) {
-				continue
-			}
-			if k := j.work(e.Resource); k != nil && len(k.r.Set) == 0 {
-				continue // it gives its version back
-			}
-			body.For[i], changed = e.Resource+"="+e.To.Version, true
-		}
-		if ok && changed {
-			t.setPkgLedger(j.w, entry.Resource, &body)
-		}
-	}
-}
-
-// without lists the packages on the host that name one which is not there, or something
-// that it provides: all of them do without it.
-func (j *joining) without(resource, version string) []string {
-	e, err := j.d.entry(j.ctx, j.w, resource, version)
-	if err != nil {
-		return nil // nothing is known to do without it, and it stays as long as anything names it
-	}
-	var who []string
-	for other, have := range j.d.real.packages {
-		if !have.there() || !j.d.state(other).there() {
-			continue
-		}
-		for _, any := range slices.Concat(have.depends, have.pulls) {
-			if slices.ContainsFunc(any, e.satisfies) {
-				who = append(who, other)
-				break
-			}
-		}
-	}
-	slices.Sort(who)
-	return who
-}
-
-// ownLedger brings the ledger's line about the turn's own package up to date: a record
-// knows more than it.
-func (k *pkgWork) ownLedger(t *Turn) {
-	if k.stays != nil {
-		t.setPkgLedger(k.w, k.r.Resource, k.stays)
-		return
-	}
-	if _, ok := k.w.pkgLedger(k.r.Resource); ok && (len(k.r.Set) > 0 || !k.want.there() || k.sweeps) {
-		t.setPkgLedger(k.w, k.r.Resource, nil)
-	}
-}
-
-// setPkgLedger notes a change of the ledger in the step and in the world. A nil body
-// takes the line out.
-func (t *Turn) setPkgLedger(w *World, resource string, body *pkgLedger) {
-	key := RecordKey(PackageSort, resource)
-	change := state.LedgerChange{Sort: PackageSort, Resource: resource, Before: w.Ledger[key]}
-	if body != nil {
-		change.After = &state.Entry{Sort: PackageSort, Resource: resource, Body: encode(body)}
-		w.Ledger[key] = change.After
-	} else {
-		delete(w.Ledger, key)
-	}
-	t.Step.Ledger = append(t.Step.Ledger, change)
 }
