@@ -41,8 +41,10 @@ func (b *bench) bootApt(h *Host) {
 	b.machine = aptHost(b.t, h)
 	m := b.machine
 	it := func(version string) *fake.Package {
-		return &fake.Package{Name: "it", Version: version, Arch: "amd64", Depends: "lib (>= " + version + ")", Provides: "role",
-			Conffiles: map[string]string{"/etc/it.conf": "shipped " + version}}
+		return &fake.Package{
+			Name: "it", Version: version, Arch: "amd64", Depends: "lib (>= " + version + ")", Provides: "role",
+			Conffiles: map[string]string{"/etc/it.conf": "shipped " + version},
+		}
 	}
 	lib := func(version string) *fake.Package { return &fake.Package{Name: "lib", Version: version, Arch: "all"} }
 	m.Archive = []*fake.Package{it("1.0"), it("2.0"), lib("1.0"), lib("2.0")}

@@ -2,7 +2,6 @@ package reconcilers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -95,28 +94,6 @@ func checkDuration(a scrolls.Attrs, attr string) []scrolls.Problem {
 		return []scrolls.Problem{{Attr: attr, Summary: "Not a length of time", Detail: fmt.Sprintf("%q is not a length of time of at most an hour, like \"10s\" or \"1m30s\".", text)}}
 	}
 	return nil
-}
-
-// duration is an attribute that holds a length of time; d if it was not written.
-func duration(a scrolls.Attrs, attr string, d time.Duration) time.Duration {
-	if given, err := time.ParseDuration(str(a, attr)); err == nil {
-		return given
-	}
-	return d
-}
-
-// wholeNumber is an attribute that holds one; n if it was not written, -1 for what is
-// none.
-func wholeNumber(a scrolls.Attrs, attr string, n int) int {
-	given, ok := a[attr].(json.Number)
-	if !ok {
-		return n
-	}
-	whole, err := given.Int64()
-	if err != nil || whole > 1<<30 {
-		return -1
-	}
-	return int(whole)
 }
 
 const defaultCheckTime = 10 * time.Second

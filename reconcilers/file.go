@@ -62,12 +62,6 @@ var fileKind = Kind{
 	base: &base{typ: File, make: makeFileNode},
 }
 
-// str is a string attribute; "" if it was not written.
-func str(a scrolls.Attrs, name string) string {
-	s, _ := a[name].(string)
-	return s
-}
-
 func checkFile(a scrolls.Attrs) []scrolls.Problem {
 	problems := append(checkPath("path", str(a, "path")), checkMode(a)...)
 	var given []string

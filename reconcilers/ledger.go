@@ -25,16 +25,21 @@ func (w *World) ledger(dir string) (ledgerBody, bool) {
 
 // setLedger notes a change of the ledger in the step, and in the world, where the
 // turns after it find it. A nil body takes the line out.
-func (t *Turn) setLedger(w *World, dir string, body *ledgerBody) {
-	key := RecordKey(PathSort, dir)
-	change := state.LedgerChange{Sort: PathSort, Resource: dir, Before: w.Ledger[key]}
+func (t *Turn) setLedger(w *World, dir string, body *ledgerBody) { setEntry(t, w, PathSort, dir, body) }
+
+// setEntry is setLedger for a resource of any sort.
+func setEntry[T any](t *Turn, w *World, sort, resource string, body *T) {
+	key := RecordKey(sort, resource)
+	change := state.LedgerChange{Sort: sort, Resource: resource, Before: w.Ledger[key]}
 	if body != nil {
-		change.After = &state.Entry{Sort: PathSort, Resource: dir, Body: encode(body)}
+		change.After = &state.Entry{Sort: sort, Resource: resource, Body: encode(body)}
 		w.Ledger[key] = change.After
 	} else {
 		delete(w.Ledger, key)
 	}
-	t.Step.Ledger = append(t.Step.Ledger, change)
+	if change.Before != nil || change.After != nil {
+		t.Step.Ledger = append(t.Step.Ledger, change)
+	}
 }
 
 // Sweep implements Reconciler: directories that golem made on the way to something,

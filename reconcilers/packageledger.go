@@ -3,8 +3,6 @@ package reconcilers
 import (
 	"maps"
 	"slices"
-
-	"golem/state"
 )
 
 // purge is how the batch's glyphs say that their packages go, and so what they bring: of
@@ -139,13 +137,5 @@ func (k *pkgWork) ownLedger(t *Turn) {
 // setPkgLedger notes a change of the ledger in the step and in the world. A nil body
 // takes the line out.
 func (t *Turn) setPkgLedger(w *World, resource string, body *pkgLedger) {
-	key := RecordKey(PackageSort, resource)
-	change := state.LedgerChange{Sort: PackageSort, Resource: resource, Before: w.Ledger[key]}
-	if body != nil {
-		change.After = &state.Entry{Sort: PackageSort, Resource: resource, Body: encode(body)}
-		w.Ledger[key] = change.After
-	} else {
-		delete(w.Ledger, key)
-	}
-	t.Step.Ledger = append(t.Step.Ledger, change)
+	setEntry(t, w, PackageSort, resource, body)
 }

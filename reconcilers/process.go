@@ -110,23 +110,6 @@ func checkProcess(a scrolls.Attrs) []scrolls.Problem {
 	return append(problems, checkSettings(a)...)
 }
 
-// object is an attribute that holds an object; empty if it was not written.
-func object(a scrolls.Attrs, name string) map[string]any {
-	o, _ := a[name].(map[string]any)
-	return o
-}
-
-// words is an attribute that holds a list of strings.
-func words(a scrolls.Attrs, name string) []string {
-	list, _ := a[name].([]any)
-	all := make([]string, 0, len(list))
-	for _, v := range list {
-		s, _ := v.(string)
-		all = append(all, s)
-	}
-	return all
-}
-
 func checkBundle(a scrolls.Attrs) []scrolls.Problem {
 	value, given := a["bundle"]
 	if !given {

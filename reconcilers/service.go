@@ -45,32 +45,12 @@ var serviceKind = Kind{
 	triggers: func(g *scrolls.Glyph) []Trigger {
 		var all []Trigger
 		for _, action := range []string{"reload", "restart"} {
-			if on := texts(g.Attrs, action+"_on"); len(on) > 0 {
+			if on := words(g.Attrs, action+"_on"); len(on) > 0 {
 				all = append(all, Trigger{Action: action, On: on})
 			}
 		}
 		return all
 	},
-}
-
-// texts is an attribute that is a list of strings.
-func texts(a scrolls.Attrs, name string) []string {
-	list, _ := a[name].([]any)
-	var all []string
-	for _, v := range list {
-		if s, ok := v.(string); ok {
-			all = append(all, s)
-		}
-	}
-	return all
-}
-
-// boolOf is a boolean attribute; nil if it was not written.
-func boolOf(a scrolls.Attrs, name string) *bool {
-	if b, ok := a[name].(bool); ok {
-		return &b
-	}
-	return nil
 }
 
 func checkService(a scrolls.Attrs) []scrolls.Problem {
@@ -83,7 +63,7 @@ func checkService(a scrolls.Attrs) []scrolls.Problem {
 		})
 	}
 	for _, attr := range []string{"reload_on", "restart_on"} {
-		for _, pattern := range texts(a, attr) {
+		for _, pattern := range words(a, attr) {
 			problems = append(problems, checkTrigger(attr, pattern)...)
 		}
 	}
@@ -100,7 +80,7 @@ func checkService(a scrolls.Attrs) []scrolls.Problem {
 	for _, name := range []string{"enabled", "masked"} {
 		says = says || boolOf(a, name) != nil
 	}
-	if !says && len(texts(a, "reload_on")) == 0 && len(texts(a, "restart_on")) == 0 {
+	if !says && len(words(a, "reload_on")) == 0 && len(words(a, "restart_on")) == 0 {
 		problems = append(problems, scrolls.Problem{
 			Summary: "Service without a wish",
 			Detail:  "It says nothing about the unit. Write at least one of state, enabled, masked, reload_on and restart_on.",

@@ -32,20 +32,6 @@ func (t *transaction) Same(other any) bool {
 	return !ok || slices.EqualFunc(t.effects, was.effects, sameEffect)
 }
 
-// Within implements Bounded: everything it does is something that the other does.
-func (t *transaction) Within(other any) bool {
-	whole, ok := other.(*transaction)
-	if !ok {
-		return false
-	}
-	for _, e := range t.effects {
-		if !slices.ContainsFunc(whole.effects, func(o pkgEffect) bool { return sameEffect(e, o) }) {
-			return false
-		}
-	}
-	return true
-}
-
 func sameEffect(a, b pkgEffect) bool {
 	return a.Resource == b.Resource && a.From.Version == b.From.Version && a.From.Status == b.From.Status &&
 		a.To.Version == b.To.Version && a.To.Status == b.To.Status && a.Purge == b.Purge
@@ -159,7 +145,11 @@ func (j *joining) workOut() error {
 
 // work finds the batch's own work on a package.
 func (j *joining) work(resource string) *pkgWork {
-	for _, k := range j.works {
+	return workOn(j.works, resource)
+}
+
+func workOn(works []*pkgWork, resource string) *pkgWork {
+	for _, k := range works {
 		if k.r.Resource == resource {
 			return k
 		}
@@ -288,12 +278,7 @@ func (j *joining) outcome(l simLine) Pkg {
 
 // returning finds a package that comes back.
 func (j *joining) returning(resource string) *pkgWork {
-	for _, k := range j.returns {
-		if k.r.Resource == resource {
-			return k
-		}
-	}
-	return nil
+	return workOn(j.returns, resource)
 }
 
 // finish writes what the transaction does into the turns, and takes it for done.

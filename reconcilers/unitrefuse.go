@@ -127,7 +127,7 @@ func (k *unitWork) fitUnit() error {
 				"%s cannot be started while %s runs, which gets its sockets when it starts; stop that first, and let the socket start it", id, served.ID)}
 		}
 	}
-	reloads := len(texts(k.g.Attrs, "reload_on")) > 0
+	reloads := len(words(k.g.Attrs, "reload_on")) > 0
 	if reloads && !k.u.CanReload && k.u.Load == "loaded" && !w.rewritten(id) {
 		return &AttrError{Attr: "reload_on", Summary: "Unit cannot reload", Err: fmt.Errorf(
 			"%s has no way to read its configuration again (no ExecReload=); write restart_on instead", id)}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"golem/scrolls"
-	"golem/state"
 )
 
 // A unitState is everything about a unit that golem gives back.
@@ -202,19 +201,7 @@ func (w *World) unitEntry(id string) (*unitEntry, error) {
 
 // setUnitEntry notes a change of the ledger in the step and in the world; nil takes the
 // line out.
-func (t *Turn) setUnitEntry(w *World, id string, body *unitEntry) {
-	key := RecordKey(UnitSort, id)
-	change := state.LedgerChange{Sort: UnitSort, Resource: id, Before: w.Ledger[key]}
-	if body != nil {
-		change.After = &state.Entry{Sort: UnitSort, Resource: id, Body: encode(body)}
-		w.Ledger[key] = change.After
-	} else {
-		delete(w.Ledger, key)
-	}
-	if change.Before != nil || change.After != nil {
-		t.Step.Ledger = append(t.Step.Ledger, change)
-	}
-}
+func (t *Turn) setUnitEntry(w *World, id string, body *unitEntry) { setEntry(t, w, UnitSort, id, body) }
 
 // How long a unit on its way from one state to another is waited for, and how often it
 // is looked at.
