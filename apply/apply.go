@@ -150,9 +150,7 @@ func (e *engine) makePlan(ctx context.Context, w *reconcilers.World, snap *state
 	}
 	e.w.Ledger = snap.Ledger
 	e.w.Needed, e.w.Declares = e.needed, e.plan.Declares
-	e.w.Recorded = func(path string) bool { return e.records[reconcilers.RecordKey("path", path)] != nil }
-	e.w.Each = reconcilers.EachOf(e.records)
-	e.w.Record = func(sort, resource string) *state.Record { return e.records[reconcilers.RecordKey(sort, resource)] }
+	e.w.Records = e.records
 	e.w.Acts = true
 	e.recall(snap.Due)
 	e.report.begin(p)

@@ -112,10 +112,8 @@ func (m *maker) recall() error {
 	if m.w.Ledger == nil {
 		m.w.Ledger = map[string]*state.Entry{}
 	}
-	m.w.Recorded = func(path string) bool { return snap.Records[reconcilers.RecordKey("path", path)] != nil }
+	m.w.Records = snap.Records
 	m.w.Where = func(key scrolls.Key) string { return m.own[key].Resource }
-	m.w.Each = reconcilers.EachOf(snap.Records)
-	m.w.Record = func(sort, resource string) *state.Record { return snap.Records[reconcilers.RecordKey(sort, resource)] }
 	return nil
 }
 

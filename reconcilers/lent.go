@@ -3,8 +3,6 @@ package reconcilers
 import (
 	"context"
 	"encoding/json"
-
-	"golem/state"
 )
 
 // A loan says that what was found at a path belonged to a package that golem itself had
@@ -35,14 +33,12 @@ func (w *World) loans() map[string]*loan {
 				}
 			}
 		}
-		if w.Each != nil {
-			w.Each(PackageSort, func(r *state.Record) {
-				var found Pkg
-				var left pkgTrace
-				if json.Unmarshal(r.Found, &found) == nil && json.Unmarshal(r.After, &left) == nil {
-					add(r.Resource, found, left.Before)
-				}
-			})
+		for _, r := range w.Records {
+			var found Pkg
+			var left pkgTrace
+			if r.Sort == PackageSort && json.Unmarshal(r.Found, &found) == nil && json.Unmarshal(r.After, &left) == nil {
+				add(r.Resource, found, left.Before)
+			}
 		}
 		for _, entry := range w.Ledger {
 			if entry != nil && entry.Sort == PackageSort {

@@ -272,7 +272,7 @@ func (w *World) settleFiles(e *dpkgEntry, effect *pkgEffect, found Pkg, before [
 	}
 	for _, f := range files {
 		old, known := was[f.Path]
-		declared := w.Recorded != nil && w.Recorded(f.Path)
+		declared := w.isSurface(f.Path)
 		switch {
 		case effect.Purge && f.Node.Type != Absent && (declared || known && old.Type != Absent):
 			effect.After = append(effect.After, f) // it was there before the package, and is not the package's to take

@@ -260,17 +260,6 @@ func SortLate(turns []*Turn) {
 // RecordKey is how a snapshot's records and ledger are keyed.
 func RecordKey(sort, resource string) string { return sort + ":" + resource }
 
-// EachOf goes through those of a snapshot's records that are of a sort.
-func EachOf(records map[string]*state.Record) func(sort string, do func(*state.Record)) {
-	return func(sort string, do func(*state.Record)) {
-		for _, r := range records {
-			if r.Sort == sort {
-				do(r)
-			}
-		}
-	}
-}
-
 // encode is json.Marshal for the reconcilers' own plain values, which cannot fail.
 func encode(v any) json.RawMessage {
 	out, err := json.Marshal(v)

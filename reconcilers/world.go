@@ -24,17 +24,13 @@ type World struct {
 	// Needed says whether something will be declared at or beneath a path when the
 	// run is over, by any lineage.
 	Needed func(path string) bool
-	// Recorded says whether the journal has a record of a path; nil for none.
-	Recorded func(path string) bool
 	// Where is the resource that the journal has a key of this lineage on; "" for none.
 	Where func(key scrolls.Key) string
 	// Declares is the glyph that will be in force on a resource that has but one, when the
 	// run is over, of any lineage; nil for none.
 	Declares func(sort, resource string) *scrolls.Glyph
-	// Record is the journal's record of a resource; nil for none.
-	Record func(sort, resource string) *state.Record
-	// Each calls a function with every record of a sort; nil for none.
-	Each func(sort string, do func(*state.Record))
+	// Records are those of the journal, by RecordKey, as the run so far leaves them.
+	Records map[string]*state.Record
 	// Acts says that the turns are enacted as they are worked out: each look is at the
 	// host itself, and nothing is taken for done.
 	Acts bool
@@ -58,8 +54,7 @@ func NewWorld(h *Host, blobs Blobs) *World {
 	return &World{
 		Host: h, Blobs: &turnstile{blobs: blobs}, Ledger: map[string]*state.Entry{},
 		Needed: func(string) bool { return false }, Where: func(scrolls.Key) string { return "" },
-		Declares: func(string, string) *scrolls.Glyph { return nil },
-		Record:   func(string, string) *state.Record { return nil }, Timeout: scrolls.BuiltinPolicy.Timeout,
+		Declares: func(string, string) *scrolls.Glyph { return nil }, Timeout: scrolls.BuiltinPolicy.Timeout,
 		over: map[string]Node{}, seen: map[string]Node{},
 		dirOK: map[string]error{}, d: h.newDirs(), desk: &desk{on: map[string]any{}},
 	}
@@ -108,11 +103,14 @@ func (w *World) predict(p string, n Node) {
 	w.over[p] = n
 }
 
-// isSurface says whether a directory has a record of its own, so that its metadata is
-// remembered there.
-func (w *World) isSurface(dir string) bool {
-	return w.Recorded != nil && w.Recorded(dir)
+// Record is what the journal holds of a resource; nil for nothing.
+func (w *World) Record(sort, resource string) *state.Record {
+	return w.Records[RecordKey(sort, resource)]
 }
+
+// isSurface says whether a path has a record of its own, so that its metadata is
+// remembered there.
+func (w *World) isSurface(path string) bool { return w.Record(PathSort, path) != nil }
 
 // forget drops what was seen and worked out, for a world that acts between two looks.
 func (w *World) forget() {
