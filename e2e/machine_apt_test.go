@@ -91,6 +91,20 @@ apt "other" {}`)
 	m.same("after destroying both", found)
 }
 
+func TestUsersThatScriptsMakeAreListedAsLeft(t *testing.T) {
+	t.Parallel()
+	m := boot(t)
+	m.repo(tiny{Name: "daemon", Depends: "daemon-user"}, tiny{Name: "daemon-user", Postinst: "useradd --system madeup\ngroupadd --system madeup-too"})
+	m.declare("apt \"daemon\" {}\n")
+	m.apply()
+	text := m.plan("--destroy")
+	says(t, text, "cannot be undone: the user madeup, which scripts made")
+	says(t, text, "the group madeup-too, which scripts made")
+	m.destroy()
+	m.has("daemon-", "daemon-user-")
+	m.must("id", "madeup")
+}
+
 func TestReport35VirtualPackage(t *testing.T) {
 	t.Parallel()
 	m := boot(t)

@@ -28,7 +28,7 @@ func newSaboteur(m *machine, programs ...string) saboteur {
 		real := strings.TrimSpace(m.must("sh", "-c", "command -v "+name))
 		// What only reads is left out of the count, but for a soak: a golem that dies then
 		// dies between two changes all the same.
-		reads := "*' show '*|*' is-enabled '*|*' -s '*"
+		reads := "*' show '*|*' is-enabled '*|*' -s '*|*' --print-'*|*' --assert-'*|*' --compare-'*"
 		if os.Getenv("GOLEM_SOAK") != "" {
 			reads = "nothing"
 		}
@@ -164,6 +164,17 @@ func TestEveryKindSurvivesEveryKill(t *testing.T) {
 	t.Parallel()
 	acts(t, func(t *testing.T, act string) {
 		newSaboteur(lawHost(t), "systemctl", "apt-get").walk(act, everyKindInOneLeaf)
+	})
+}
+
+// TestDpkgKilledUnderAptIsSettled kills dpkg where apt calls it: before it works, while it
+// does, and apt with it.
+func TestDpkgKilledUnderAptIsSettled(t *testing.T) {
+	t.Parallel()
+	acts(t, func(t *testing.T, act string) {
+		m := lawHost(t)
+		m.write("/etc/apt/apt.conf.d/99saboteur", "Dir::Bin::dpkg \"/usr/local/bin/dpkg\";\n")
+		newSaboteur(m, "dpkg").walk(act, "apt \"law-a\" {}\napt \"law-d\" {}\n")
 	})
 }
 

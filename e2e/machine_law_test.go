@@ -117,3 +117,46 @@ func TestLawOnARealHost(t *testing.T) {
 		}
 	}
 }
+
+// TestExactReturnOfAWholeHost: nginx with a site, a service of the host's, processes with a
+// timer, and ten packages with dependencies.
+func TestExactReturnOfAWholeHost(t *testing.T) {
+	t.Parallel()
+	m := lawHost(t)
+	var ten []tiny
+	var glyphs strings.Builder
+	for i := range 10 {
+		name := fmt.Sprintf("ten-%d", i)
+		ten = append(ten, tiny{
+			Name: name, Depends: fmt.Sprintf("ten-lib-%d, law-c", i%3),
+			Files: map[string]string{"/etc/ten/" + name: "shipped\n", "/usr/share/ten/" + name: "data\n"}, Conffiles: []string{"/etc/ten/" + name},
+		})
+		fmt.Fprintf(&glyphs, "apt %q {}\n", name)
+	}
+	for i := range 3 {
+		ten = append(ten, tiny{Name: fmt.Sprintf("ten-lib-%d", i)})
+	}
+	m.repo(ten...)
+	found := m.print()
+	m.declare(sitePage("old", "old") + fmt.Sprintf("scroll \"ten\" {\n%s}\n", &glyphs) + `scroll "units" {
+  service "law-idle" {
+    state   = "running"
+    enabled = true
+  }
+  process "law-timed" {
+    command  = ["/bin/true"]
+    schedule = "daily"
+  }
+  process "law-own" {
+    command = ["/bin/sleep", "infinity"]
+    bundle  = { "words" = "one\n" }
+  }
+}
+`)
+	m.apply()
+	says(t, m.page(8080), "old")
+	says(t, m.plan(), "No changes.")
+	m.destroy()
+	m.sh("rm -r /var/www") // a first page that nginx's scripts make, outside dpkg's knowledge
+	m.same("after destroy", found)
+}

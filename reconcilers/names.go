@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +30,31 @@ func (h *Host) names() *names {
 		h.readNames("/etc/group", h.users.groups, h.users.grpNames)
 	}
 	return h.users
+}
+
+// forgetNames lets the host's users and groups be read anew, which a package's scripts
+// may have changed.
+func (h *Host) forgetNames() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.users = nil
+}
+
+// newcomers lists users and groups that were not there before, each once, for people.
+func (n *names) newcomers(before *names) []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(n.users)) {
+		if _, ok := before.users[name]; !ok {
+			all = append(all, "user "+name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.groups)) {
+		_, was := before.groups[name]
+		if _, own := n.users[name]; !was && !own {
+			all = append(all, "group "+name)
+		}
+	}
+	return all
 }
 
 // readNames reads name:x:id lines. A tree without the file has no names, only ids.

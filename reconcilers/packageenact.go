@@ -59,8 +59,12 @@ func (packages) Enact(ctx context.Context, w *World, store Store, turns []*Turn)
 	if len(want) == 0 {
 		return -1, nil
 	}
+	w.Host.forgetNames()
+	accounts := w.Host.names()
 	err := w.transact(ctx, effects, lift)
+	w.Host.forgetNames()
 	if err == nil {
+		turns[lead].madeAccounts(w.Host.names().newcomers(accounts))
 		err = w.mark(ctx, want)
 	}
 	for _, e := range effects {
@@ -72,6 +76,17 @@ func (packages) Enact(ctx context.Context, w *World, store Store, turns []*Turn)
 		return culprit(turns, lead, err), err
 	}
 	return -1, nil
+}
+
+// madeAccounts notes in the record of a package's turn which users and groups its
+// transaction's scripts made.
+func (t *Turn) madeAccounts(made []string) {
+	k := t.work.(*pkgWork)
+	if len(made) == 0 || t.Step.After == nil {
+		return
+	}
+	k.rec.Accounts = append(k.rec.Accounts, made...)
+	t.Step.After = k.after()
 }
 
 // culprit is the turn whose package apt complains of; else the one that leads.
@@ -139,6 +154,9 @@ func (w *World) transact(ctx context.Context, effects []pkgEffect, lift bool) er
 // mark makes marks and holds what they are to be, and sees that all is as it is to be.
 func (w *World) mark(ctx context.Context, want map[string]Pkg) error {
 	v, err := readDpkg(ctx, w.Host)
+	if err == nil {
+		v, err = w.staying(ctx, v, want)
+	}
 	if err != nil {
 		return err
 	}
@@ -155,9 +173,8 @@ func (w *World) mark(ctx context.Context, want map[string]Pkg) error {
 		}
 	}
 	for _, verb := range slices.Sorted(maps.Keys(todo)) {
-		argv := append([]string{"apt-mark", "-q", verb}, todo[verb]...)
-		if out, err := w.Host.Do(ctx, Command{Argv: argv, Env: aptQuiet, Changes: true, Timeout: w.Timeout}); err != nil {
-			return aptSaid(out, err)
+		if err := w.aptMark(ctx, verb, todo[verb]); err != nil {
+			return err
 		}
 	}
 	if len(todo) > 0 {
@@ -171,6 +188,33 @@ func (w *World) mark(ctx context.Context, want map[string]Pkg) error {
 		}
 	}
 	return nil
+}
+
+func (w *World) aptMark(ctx context.Context, verb string, names []string) error {
+	argv := append([]string{"apt-mark", "-q", verb}, names...)
+	out, err := w.Host.Do(ctx, Command{Argv: argv, Env: aptQuiet, Changes: true, Timeout: w.Timeout})
+	if err != nil {
+		return aptSaid(out, err)
+	}
+	return nil
+}
+
+// staying takes back that packages which are to be there were told to go the next time:
+// apt says so to dpkg before it removes anything, and may die before it does.
+func (w *World) staying(ctx context.Context, v *dpkgView, want map[string]Pkg) (*dpkgView, error) {
+	var names []string
+	for _, resource := range slices.Sorted(maps.Keys(want)) {
+		if want[resource].there() && v.state(resource).Status == dpkgLeaving {
+			names = append(names, resource)
+		}
+	}
+	if len(names) == 0 {
+		return v, nil
+	}
+	if err := w.aptMark(ctx, "install", names); err != nil {
+		return nil, err
+	}
+	return readDpkg(ctx, w.Host)
 }
 
 // reached says that a package is as it is to be. One that left no configuration has none

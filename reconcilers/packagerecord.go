@@ -21,6 +21,9 @@ type pkgTrace struct {
 	// Without names the packages that recommend or suggest it and did without before
 	// golem brought it.
 	Without []string `json:"without,omitempty"`
+	// Accounts are the users and groups that scripts made when golem had apt install it,
+	// its own or those of what came with it: "user www".
+	Accounts []string `json:"accounts,omitempty"`
 }
 
 // A deb is a package file in the journal.

@@ -146,6 +146,9 @@ func (k *pkgWork) takeAway(found Pkg) {
 	k.want = absentPkg()
 	k.lift = k.now.Hold // golem's own
 	k.effect, k.reason = "remove", "it was not there before golem"
+	for _, account := range k.rec.Accounts {
+		k.irreversible = append(k.irreversible, "the "+account+", which scripts made at its installation, stays unless they take it away")
+	}
 	e := k.d.real.packages[k.r.Resource]
 	if e == nil || !k.w.leavesTrace(e) {
 		return

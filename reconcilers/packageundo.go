@@ -211,6 +211,8 @@ func (r *restoring) effects() ([]pkgEffect, error) {
 		t, is := r.targets[resource], r.v.state(resource)
 		e := pkgEffect{Resource: resource, From: is, To: t.Pkg, Deb: t.back, Own: true}
 		switch {
+		case t.there() && is.Status == dpkgLeaving && is.Version == t.Version:
+			continue // it is only marked so
 		case t.there() && (!is.there() || is.Version != t.Version):
 			if t.back == nil && !r.archived(resource, t.Version) {
 				t.given = true // as the plan said
