@@ -212,13 +212,23 @@ func unitStory(act string) *scrolls.Scroll {
 		return scrollOf(
 			leafOf("own", fileGlyph("/etc/systemd/system/own.service", "[Service]\nExecStart=/fake/run\n[Install]\nWantedBy=own.target\n"),
 				service("own", "state", "running", "enabled", true)),
+			leafOf("processes", processGlyph("job", "one", ""), processGlyph("timed", "one", "daily")),
 			leafOf("found", service("web", "state", "stopped", "enabled", true), service("plain", "masked", true), service("docker", "state", "running", "enabled", false)),
 		)
 	case "units two":
-		return scrollOf(leafOf("found", service("web", "state", "running", "enabled", true), service("filter", "state", "running", "enabled", true),
+		return scrollOf(leafOf("processes", processGlyph("job", "two", ""), processGlyph("timed", "two", "")), leafOf("found", service("web", "state", "running", "enabled", true), service("filter", "state", "running", "enabled", true),
 			service("docker", "state", "stopped", "masked", true)))
 	}
 	return nil
+}
+
+// processGlyph is a process with a bundle of one file; a timer with a schedule.
+func processGlyph(name, word, schedule string) *scrolls.Glyph {
+	a := scrolls.Attrs{"name": name, "command": []any{"/fake/run"}, "bundle": map[string]any{"word": word}}
+	if schedule != "" {
+		a["schedule"] = schedule
+	}
+	return glyph("process", a)
 }
 
 // stageUnits makes a host that stands right before an act.
