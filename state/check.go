@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -260,7 +261,7 @@ func (k *checker) inForce() (map[int64]bool, error) {
 			k.add(Damage, fmt.Sprintf("revision %d", id), "what it declares cannot be decoded")
 		}
 		for _, d := range declared {
-			for _, g := range d.Glyphs {
+			for _, g := range slices.Concat(d.Glyphs, d.Checks) {
 				ids[g] = true
 				if there, err := k.c.number("SELECT 1 FROM glyphs WHERE id = ?", g); err != nil {
 					return err

@@ -48,8 +48,10 @@ type amendment struct {
 
 // A declaredBody is one leaf of a revision as it is stored.
 type declaredBody struct {
-	Leaf   string  `json:"leaf"`
-	Glyphs []int64 `json:"glyphs"`
+	Leaf   string          `json:"leaf"`
+	Glyphs []int64         `json:"glyphs"`
+	Checks []int64         `json:"checks,omitempty"`
+	Policy *scrolls.Policy `json:"policy,omitempty"`
 }
 
 // A text is a string of any bytes that survives JSON: UTF-8 as it is, anything else

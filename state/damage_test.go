@@ -48,7 +48,7 @@ func settledJournal(t *testing.T, path string) {
 			hash, err := tx.PutBytes([]byte(strings.Repeat(lineage, 5000)))
 			return errors.Join(err, tx.Keep(&Kept{Path: "/k", Blob: hash}))
 		})
-		commit(t, j, run, "settled", Declared{"base", []*scrolls.Glyph{steps[0].Glyphs[0].New}})
+		commit(t, j, run, "settled", Declared{Leaf: "base", Glyphs: []*scrolls.Glyph{steps[0].Glyphs[0].New}})
 	}
 	if err := j.Close(); err != nil {
 		t.Fatal(err)

@@ -3,8 +3,11 @@ package state
 import (
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
+
+	"golem/scrolls"
 )
 
 type scanner = func(...any) error
@@ -15,11 +18,11 @@ const deadRun = `SELECT r.id FROM runs r WHERE NOT EXISTS (SELECT 1 FROM run_end
 	AND (r.command <> 'recover' OR EXISTS (SELECT 1 FROM steps s WHERE s.run = r.id))
 	ORDER BY r.id DESC LIMIT 1`
 
-const runColumns = `r.id, l.name, r.command, r.started, r.uid, r.sudo_user, r.version, r.boot_id, r.machine, r.pid, r.source, r.digest`
+const runColumns = `r.id, l.name, r.command, r.started, r.uid, r.sudo_user, r.version, r.boot_id, r.machine, r.pid, r.source, r.digest, r.target`
 
 // runFields are where runColumns go; the time goes through started.
 func runFields(r *Run, started *int64) []any {
-	return []any{&r.ID, &r.Lineage, &r.Command, started, &r.UID, &r.SudoUser, &r.Version, &r.BootID, &r.Machine, &r.PID, &r.Source, &r.Digest}
+	return []any{&r.ID, &r.Lineage, &r.Command, started, &r.UID, &r.SudoUser, &r.Version, &r.BootID, &r.Machine, &r.PID, &r.Source, &r.Digest, &r.Target}
 }
 
 func moment(nanos int64) time.Time { return time.Unix(0, nanos) }
@@ -106,16 +109,27 @@ func readDeclared(c *conn, revision int64) ([]Declared, error) {
 	}
 	declared := make([]Declared, len(bodies))
 	for i, b := range bodies {
-		declared[i].Leaf = b.Leaf
-		for _, id := range b.Glyphs {
-			g, err := d.glyph(id)
-			if err != nil {
-				return nil, err
-			}
-			declared[i].Glyphs = append(declared[i].Glyphs, g)
+		declared[i].Leaf, declared[i].Policy = b.Leaf, b.Policy
+		var err1, err2 error
+		declared[i].Glyphs, err1 = d.list(b.Glyphs)
+		declared[i].Checks, err2 = d.list(b.Checks)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, err
 		}
 	}
 	return declared, nil
+}
+
+func (d *decoder) list(ids []int64) ([]*scrolls.Glyph, error) {
+	var all []*scrolls.Glyph
+	for _, id := range ids {
+		g, err := d.glyph(id)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, g)
+	}
+	return all, nil
 }
 
 // StepsOf returns every step of a run, oldest first.

@@ -137,7 +137,10 @@ func TestRunBecomesRevision(t *testing.T) {
 	do(t, j, func(tx *Tx) error { return tx.LeafEnd(run.ID, leaf) })
 	rev := &Revision{
 		Lineage: "web", Run: *run, Outcome: "settled", Leaves: []LeafOutcome{leaf},
-		Declared: []Declared{{"base", []*scrolls.Glyph{a.Glyphs[0].New, b.Glyphs[0].New}}, {"empty", nil}},
+		Declared: []Declared{
+			{Leaf: "base", Glyphs: []*scrolls.Glyph{a.Glyphs[0].New, b.Glyphs[0].New}, Checks: []*scrolls.Glyph{a.Glyphs[0].New}, Policy: &scrolls.Policy{OnExhaust: "keep", Timeout: 3}},
+			{Leaf: "empty"},
+		},
 	}
 	do(t, j, func(tx *Tx) error { return tx.Commit(rev) })
 	sound(t, j)
@@ -271,7 +274,7 @@ func TestGlyphsAreStoredOnce(t *testing.T) {
 		done(t, j, s)
 		before = after
 	}
-	commit(t, j, run, "settled", Declared{"base", declared})
+	commit(t, j, run, "settled", Declared{Leaf: "base", Glyphs: declared})
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -3,12 +3,16 @@ package state
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// first is the schema that this golem makes, before a test adds another.
+var first = len(migrations)
 
 func withMigration(t *testing.T, m migration) {
 	t.Helper()
@@ -57,7 +61,7 @@ func TestMigrationRunsForwardAfterABackup(t *testing.T) {
 		}
 	}
 	j = open(t, path, Options{})
-	if v, err := version(j.c, 2); v != 2 || err != nil {
+	if v, err := version(j.c, first+1); v != first+1 || err != nil {
 		t.Errorf("version %d, %v", v, err)
 	}
 	sound(t, j)
@@ -65,9 +69,9 @@ func TestMigrationRunsForwardAfterABackup(t *testing.T) {
 		t.Errorf("migrated: %d revisions, %v", len(revs), err)
 	}
 	j.Close()
-	migrations = migrations[:1]
-	old := path + ".backup-v1"
-	if got := modes(t, filepath.Dir(path))["planroom.db.backup-v1"]; got != "-rw-------" {
+	migrations = migrations[:first]
+	old := fmt.Sprintf("%s.backup-v%d", path, first)
+	if got := modes(t, filepath.Dir(path))[filepath.Base(old)]; got != "-rw-------" {
 		t.Errorf("the backup has mode %s", got)
 	}
 	j = open(t, old, Options{})
@@ -83,9 +87,37 @@ func refusedAsNewer(t *testing.T, path string) {
 	_, readErr := Read(path, Options{})
 	for _, err := range []error{err, readErr} {
 		var newer *NewerError
-		if !errors.As(err, &newer) || newer.Have != 2 || newer.Know != 1 {
+		if !errors.As(err, &newer) || newer.Have != first+1 || newer.Know != first {
 			t.Errorf("a newer schema: %v", err)
 		}
+	}
+}
+
+// A journal of the first schema keeps its runs, which go back to nothing.
+func TestMigrationOfTheFirstSchema(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "planroom.db")
+	all := migrations
+	migrations = all[:1]
+	open(t, path, Options{}).Close()
+	c, err := connect(path, path, "mode=rw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.script(`INSERT INTO lineages (id, name) VALUES (1, 'web');
+		INSERT INTO runs (id, lineage, command, started, uid, sudo_user, version, boot_id, machine, pid, source, digest)
+		VALUES (1, 1, 'apply', 1, 0, '', '', '', '', 1, '', '');
+		INSERT INTO revisions (lineage, number, kind, run, at, outcome, leaves, counts, declared)
+		VALUES (1, 1, 'init', 1, 1, 'settled', '[]', '{}', '[{"leaf":"a","glyphs":[]}]');
+		INSERT INTO run_ends (run, at, outcome) VALUES (1, 1, 'settled')`)
+	if err := errors.Join(err, c.close()); err != nil {
+		t.Fatal(err)
+	}
+	migrations = all
+	j := open(t, path, Options{})
+	sound(t, j)
+	rev, err := j.Revision("web", 1)
+	if err != nil || rev.Run.Target != 0 || len(rev.Declared) != 1 || rev.Declared[0].Policy != nil {
+		t.Errorf("after the migration: %+v, %v", rev, err)
 	}
 }
 
@@ -96,7 +128,7 @@ func TestMigrationFailsWhole(t *testing.T) {
 	if _, err := Open(path, Options{}); err == nil {
 		t.Fatal("a broken migration succeeds")
 	}
-	migrations = migrations[:1]
+	migrations = migrations[:first]
 	j := open(t, path, Options{})
 	sound(t, j)
 }

@@ -13,7 +13,7 @@ const applicationID = 0x676f6c6d
 type migration func(c *conn) error
 
 // migrations has at index i what leads from schema i to schema i+1.
-var migrations = []migration{script(schema1 + appendOnly())}
+var migrations = []migration{script(schema1 + appendOnly()), script(schema2)}
 
 func script(sql string) migration {
 	return func(c *conn) error { return c.script(sql) }
@@ -181,6 +181,9 @@ CREATE TABLE pending (
   body TEXT
 ) STRICT;
 `
+
+// schema2 notes which revision a run goes back to.
+const schema2 = `ALTER TABLE runs ADD COLUMN target INTEGER NOT NULL DEFAULT 0;`
 
 // appendOnlyTables are the tables that are only added to.
 var appendOnlyTables = []string{

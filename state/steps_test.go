@@ -181,7 +181,7 @@ func TestAppendOnly(t *testing.T) {
 		return errors.Join(err, tx.UpdateApplied("web", "file:/a", "b"), tx.LeafEnd(run.ID, LeafOutcome{Leaf: "base"}),
 			tx.Keep(&Kept{Path: "/a", Blob: hash, Size: 3}))
 	})
-	commit(t, j, run, "settled", Declared{"base", []*scrolls.Glyph{s.Glyphs[0].New}})
+	commit(t, j, run, "settled", Declared{Leaf: "base", Glyphs: []*scrolls.Glyph{s.Glyphs[0].New}})
 	for _, table := range appendOnlyTables {
 		n, err := j.c.number("SELECT count(*) FROM " + table)
 		if err != nil || n == 0 {

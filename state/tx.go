@@ -110,10 +110,10 @@ func (tx *Tx) Begin(run *Run) error {
 		run.Machine = tx.j.o.Machine
 	}
 	run.ID, err = tx.c.exec(`INSERT INTO runs
-		(lineage, command, started, uid, sudo_user, version, boot_id, machine, pid, source, digest)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		(lineage, command, started, uid, sudo_user, version, boot_id, machine, pid, source, digest, target)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		lineage, run.Command, run.Started.UnixNano(), run.UID, run.SudoUser, run.Version, run.BootID,
-		run.Machine, run.PID, run.Source, run.Digest)
+		run.Machine, run.PID, run.Source, run.Digest, run.Target)
 	if err != nil {
 		return fmt.Errorf("journal run: %w", err)
 	}
@@ -283,13 +283,12 @@ func (tx *Tx) Commit(rev *Revision) error {
 func (tx *Tx) writeRevision(lineage int64, rev *Revision) error {
 	declared := make([]declaredBody, len(rev.Declared))
 	for i, d := range rev.Declared {
-		declared[i] = declaredBody{Leaf: d.Leaf, Glyphs: make([]int64, len(d.Glyphs))}
-		for k, g := range d.Glyphs {
-			id, err := tx.glyph(g)
-			if err != nil {
-				return err
-			}
-			declared[i].Glyphs[k] = id.Int64
+		declared[i] = declaredBody{Leaf: d.Leaf, Policy: d.Policy}
+		var err1, err2 error
+		declared[i].Glyphs, err1 = tx.glyphIDs(d.Glyphs)
+		declared[i].Checks, err2 = tx.glyphIDs(d.Checks)
+		if err := errors.Join(err1, err2); err != nil {
+			return err
 		}
 	}
 	leaves, err1 := encode(rev.Leaves)
@@ -303,6 +302,19 @@ func (tx *Tx) writeRevision(lineage int64, rev *Revision) error {
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, lineage, rev.Number, rev.Kind, rev.Run.ID, rev.At.UnixNano(), rev.Outcome,
 		string(leaves), string(counts), string(body))
 	return err
+}
+
+// glyphIDs returns the numbers of glyphs, in their order.
+func (tx *Tx) glyphIDs(glyphs []*scrolls.Glyph) ([]int64, error) {
+	ids := make([]int64, len(glyphs))
+	for i, g := range glyphs {
+		id, err := tx.glyph(g)
+		if err != nil {
+			return nil, err
+		}
+		ids[i] = id.Int64
+	}
+	return ids, nil
 }
 
 // countOps counts the glyphs of a run's done steps by op.

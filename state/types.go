@@ -131,7 +131,7 @@ type Lineage struct {
 type Run struct {
 	ID       int64
 	Lineage  string
-	Command  string // "apply", "destroy", "recover"
+	Command  string // "apply", "destroy", "rollback", …
 	Started  time.Time
 	UID      int
 	SudoUser string
@@ -141,7 +141,19 @@ type Run struct {
 	PID      int
 	Source   string // the scroll's path; "" for a destroy by name
 	Digest   string
+	// Target is the revision that a rollback or a return goes back to; 0 for none.
+	Target int
 }
+
+// GoesBack says that the run brings back what an earlier one left: its own revision is
+// no place to go back to.
+func (r *Run) GoesBack() bool { return r.Command == CommandRollback || r.Command == CommandReturn }
+
+// The commands of runs that go back.
+const (
+	CommandRollback = "rollback"
+	CommandReturn   = "return" // of a run that nobody confirmed
+)
 
 // A LeafOutcome is how one leaf of a run ended.
 type LeafOutcome struct {
@@ -154,6 +166,9 @@ type LeafOutcome struct {
 type Declared struct {
 	Leaf   string
 	Glyphs []*scrolls.Glyph
+	// Checks and Policy are the leaf's; no policy is the built-in one.
+	Checks []*scrolls.Glyph
+	Policy *scrolls.Policy
 }
 
 // A Revision is one committed run.
