@@ -12,7 +12,6 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"golem/plan"
-	"golem/scrolls"
 )
 
 // checkAsking refuses a run that could not ask: nobody is there to say yes.
@@ -36,11 +35,11 @@ func (errNoTerminal) Hint() string { return "--auto-approve applies without aski
 
 // checkApproval ends a run that would have to ask where nobody answers: after the plan,
 // before it makes a journal, takes a lock or recovers anything.
-func (a *app) checkApproval(ctx context.Context, s *session, events *eventWriter, scroll *scrolls.Scroll, lineage string, destroy bool) error {
+func (a *app) checkApproval(ctx context.Context, s *session, events *eventWriter, g goal) error {
 	if s.c.Bool("auto-approve") || isatty.IsTerminal(a.stdin.Fd()) {
 		return nil
 	}
-	p, err := s.plan(ctx, scroll, lineage, destroy)
+	p, err := s.plan(ctx, g)
 	if err != nil || p.Empty() {
 		return err
 	}

@@ -40,11 +40,11 @@ func (a *app) plan(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	scroll, lineage, err := s.target(c.Bool("destroy"))
+	g, err := s.goal("plan", c.Bool("destroy"))
 	if err != nil {
 		return err
 	}
-	p, err := s.plan(ctx, scroll, lineage, c.Bool("destroy"))
+	p, err := s.plan(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (a *app) plan(ctx context.Context, c *cli.Command) error {
 }
 
 // plan works out what a run would do, and writes nothing.
-func (s *session) plan(ctx context.Context, scroll *scrolls.Scroll, lineage string, destroy bool) (*plan.Plan, error) {
+func (s *session) plan(ctx context.Context, g goal) (*plan.Plan, error) {
 	journal, err := s.read()
 	if err != nil {
 		return nil, err
@@ -69,21 +69,27 @@ func (s *session) plan(ctx context.Context, scroll *scrolls.Scroll, lineage stri
 	defer journal.Close()
 	snap, err := journal.Snapshot()
 	if err == nil {
-		err = checkName(scroll, snap)
+		err = checkName(g.scroll, snap)
 	}
 	if err != nil {
 		return nil, err
 	}
 	world := reconcilers.NewWorld(s.host, journal)
 	defer world.Close()
-	if destroy {
-		scroll = nil
-	}
-	return plan.Make(plan.Input{
+	in := plan.Input{
 		Context: ctx,
-		Scroll:  scroll, Lineage: lineage, Host: s.host.Name(), Snapshot: snap, World: world,
-		Blind: s.c.Bool("no-observe"), Destroy: destroy,
-	})
+		Scroll:  g.wanted(), Lineage: g.lineage, Host: s.host.Name(), Snapshot: snap, World: world,
+		Blind: s.c.Bool("no-observe"), Destroy: g.destroy,
+	}
+	if g.back != nil {
+		interrupted := snap.Dead != nil && snap.Dead.Run.Lineage == g.lineage
+		t, err := apply.FindTarget(journal, g.lineage, *g.back, interrupted)
+		if err != nil {
+			return nil, err
+		}
+		in.Scroll, in.Back = t.Scroll, t.Back()
+	}
+	return plan.Make(in)
 }
 
 func (a *app) show(c *cli.Command, p *plan.Plan) error {
@@ -93,20 +99,39 @@ func (a *app) show(c *cli.Command, p *plan.Plan) error {
 	return p.Text(a.printer(a.out))
 }
 
-// target is the scroll a command acts on and its lineage. A destroy that is told the
-// lineage needs no readable scroll.
-func (s *session) target(destroy bool) (*scrolls.Scroll, string, error) {
-	if name := s.c.String("name"); destroy && name != "" {
-		return nil, name, nil
+// A goal is what a run is to reach.
+type goal struct {
+	command string
+	scroll  *scrolls.Scroll // what was read; nil: none was
+	lineage string
+	destroy bool
+	back    *apply.Back // of a rollback
+}
+
+// wanted is the scroll to bring the host to; nil is the empty one.
+func (g goal) wanted() *scrolls.Scroll {
+	if g.destroy {
+		return nil
 	}
-	scroll, err := s.load()
-	if err != nil {
+	return g.scroll
+}
+
+// goal is the scroll a command acts on, with its lineage. A destroy that is told the
+// lineage needs no readable scroll.
+func (s *session) goal(command string, destroy bool) (goal, error) {
+	g := goal{command: command, lineage: s.c.String("name"), destroy: destroy}
+	if destroy && g.lineage != "" {
+		return g, nil
+	}
+	var err error
+	if g.scroll, err = s.load(); err != nil {
 		if destroy {
 			err = errors.Join(err, &unnamedError{})
 		}
-		return nil, "", err
+		return g, err
 	}
-	return scroll, scroll.Name, nil
+	g.lineage = g.scroll.Name
+	return g, nil
 }
 
 // An unnamedError says that destroy cannot tell what to destroy.
@@ -124,7 +149,7 @@ func (a *app) applyCommand() *cli.Command {
 		Description: "Exit codes: 0 settled, 1 error before anything was touched, 3 partial: a leaf was\n" +
 			"rolled back or a reverse failed, 4 another run holds the journal, 130 interrupted.",
 		Flags:  []cli.Flag{jsonFlag, quietFlag, approveFlag, blindFlag},
-		Action: func(ctx context.Context, c *cli.Command) error { return a.enact(ctx, c, false) },
+		Action: func(ctx context.Context, c *cli.Command) error { return a.enactScroll(ctx, c, "apply") },
 	}
 }
 
@@ -133,29 +158,34 @@ func (a *app) destroyCommand() *cli.Command {
 		Name: "destroy", Usage: "take back everything a scroll did", ArgsUsage: "[PATH]",
 		Description: "Reconciles to the empty scroll. With --name it needs no readable scroll.\nExit codes are those of apply.",
 		Flags:       []cli.Flag{jsonFlag, quietFlag, approveFlag, blindFlag},
-		Action:      func(ctx context.Context, c *cli.Command) error { return a.enact(ctx, c, true) },
+		Action:      func(ctx context.Context, c *cli.Command) error { return a.enactScroll(ctx, c, "destroy") },
 	}
 }
 
-// enact is apply and destroy.
-func (a *app) enact(ctx context.Context, c *cli.Command, destroy bool) error {
+// enactScroll is apply and destroy.
+func (a *app) enactScroll(ctx context.Context, c *cli.Command, command string) error {
 	s, err := open(c)
 	if err != nil {
 		return err
 	}
-	scroll, lineage, err := s.target(destroy)
+	g, err := s.goal(command, command == "destroy")
 	if err != nil {
 		return err
 	}
+	return a.enact(ctx, s, g)
+}
+
+// enact shows a plan, asks, and enacts it.
+func (a *app) enact(ctx context.Context, s *session, g goal) error {
+	c := s.c
 	if err := a.checkAsking(c); err != nil {
 		return err
 	}
-	quiet, asJSON := c.Bool("quiet"), c.Bool("json")
-	events := &eventWriter{a: a, quiet: quiet, asJSON: asJSON}
-	if err := s.checkLineage(scroll, lineage, destroy); err != nil {
+	events := &eventWriter{a: a, quiet: c.Bool("quiet"), asJSON: c.Bool("json")}
+	if err := s.checkLineage(g); err != nil {
 		return err
 	}
-	if err := a.checkApproval(ctx, s, events, scroll, lineage, destroy); err != nil {
+	if err := a.checkApproval(ctx, s, events, g); err != nil {
 		return err
 	}
 	journal, err := s.write(ctx)
@@ -163,22 +193,18 @@ func (a *app) enact(ctx context.Context, c *cli.Command, destroy bool) error {
 		return err
 	}
 	defer journal.Close()
-	command, wanted := "apply", scroll
-	if destroy {
-		command, wanted = "destroy", nil
-	}
 	report, err := apply.Run(ctx, apply.Options{
-		Journal: journal, Host: s.host, HostName: s.host.Name(), Scroll: wanted, Lineage: lineage,
-		Blind: c.Bool("no-observe"), Destroy: destroy, Unattended: c.Bool("auto-approve"),
+		Journal: journal, Host: s.host, HostName: s.host.Name(), Scroll: g.wanted(), Lineage: g.lineage, Back: g.back,
+		Blind: c.Bool("no-observe"), Destroy: g.destroy, Unattended: c.Bool("auto-approve"),
 		Approve: func(p *plan.Plan) (bool, error) { return a.approve(ctx, c, p, events) },
-		Tell:    events.tell, Run: s.whoRuns(command, scroll),
+		Tell:    events.tell, Run: s.whoRuns(g.command, g.scroll),
 	})
 	return a.conclude(c, events, report, errors.Join(err, report.Closed(journal.Close())))
 }
 
 // checkLineage refuses a name that is bound elsewhere, and to destroy what was never
 // applied, which would only make a journal.
-func (s *session) checkLineage(scroll *scrolls.Scroll, lineage string, destroy bool) error {
+func (s *session) checkLineage(g goal) error {
 	reader, err := s.read()
 	if err != nil {
 		return err
@@ -188,23 +214,23 @@ func (s *session) checkLineage(scroll *scrolls.Scroll, lineage string, destroy b
 	if err = errors.Join(err, reader.Close()); err != nil {
 		return err
 	}
-	if err := checkName(scroll, snap); err != nil {
+	if err := checkName(g.scroll, snap); err != nil {
 		return err
 	}
-	if destroy && snap.Lineages[lineage] == nil {
-		return &unknownLineage{name: lineage, exists: exists}
+	if (g.destroy || g.back != nil) && snap.Lineages[g.lineage] == nil {
+		return &unknownLineage{command: g.command, name: g.lineage, exists: exists}
 	}
 	return nil
 }
 
 // An unknownLineage is a name that the journal has nothing of.
 type unknownLineage struct {
-	name   string
-	exists bool
+	command, name string
+	exists        bool
 }
 
 func (e *unknownLineage) Error() string {
-	return fmt.Sprintf("destroy: nothing was ever applied under the name %q here", e.name)
+	return fmt.Sprintf("%s: nothing was ever applied under the name %q here", e.command, e.name)
 }
 
 func (e *unknownLineage) Hint() string { return "golem history lists the names there are" }

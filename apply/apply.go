@@ -25,6 +25,9 @@ type Options struct {
 	Scroll  *scrolls.Scroll
 	Lineage string
 	Blind   bool // --no-observe
+	// Back, where set, says that the run goes back to an earlier revision of the lineage,
+	// which then stands for the scroll.
+	Back *Back
 	Destroy bool
 	// Unattended says that nobody was there to see the plan (--auto-approve).
 	Unattended bool
@@ -54,6 +57,7 @@ type engine struct {
 	w      *reconcilers.World
 	store  *store
 	plan   *plan.Plan
+	target *Target // of a rollback
 	report *Report
 	run    state.Run
 	begun  bool
@@ -106,6 +110,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 // the reconcilers look up to make themselves ready serves the plan, too.
 func (e *engine) lookAndPlan(ctx context.Context) error {
 	snap, err := e.j.Snapshot()
+	if err == nil {
+		err = e.aim()
+	}
 	if err != nil {
 		return err
 	}
@@ -115,6 +122,20 @@ func (e *engine) lookAndPlan(ctx context.Context) error {
 		return err
 	}
 	return e.makePlan(ctx, w, snap)
+}
+
+// aim finds what a rollback goes back to.
+func (e *engine) aim() error {
+	if e.o.Back == nil {
+		return nil
+	}
+	t, err := FindTarget(e.j, e.o.Lineage, *e.o.Back, false)
+	if err != nil {
+		return err
+	}
+	e.target, e.o.Scroll = t, t.Scroll
+	e.run.Command, e.run.Target, e.run.Source = state.CommandRollback, t.Revision, t.Scroll.Source
+	return nil
 }
 
 // refreshAll lets the reconcilers make themselves ready for a plan that will be enacted.
@@ -136,7 +157,7 @@ func (e *engine) makePlan(ctx context.Context, w *reconcilers.World, snap *state
 	p, err := plan.Make(plan.Input{
 		Context: ctx,
 		Scroll:  e.o.Scroll, Lineage: e.o.Lineage, Host: e.o.HostName, Snapshot: snap, World: w,
-		Blind: e.o.Blind, Destroy: e.o.Destroy,
+		Blind: e.o.Blind, Destroy: e.o.Destroy, Back: e.target.Back(),
 	})
 	if err != nil {
 		return err
@@ -152,6 +173,9 @@ func (e *engine) makePlan(ctx context.Context, w *reconcilers.World, snap *state
 	e.w.Needed, e.w.Declares = e.needed, e.plan.Declares
 	e.w.Records = e.records
 	e.w.Acts = true
+	if e.target != nil {
+		e.w.TakenBack = e.target.Since
+	}
 	e.recall(snap.Due)
 	e.report.begin(p)
 	return nil
@@ -203,11 +227,11 @@ func (e *ManyRemovesError) Hint() string {
 }
 
 // guard stops an unattended run that would remove more than half of the lineage's
-// glyphs and more than twenty (design: "Many removes"). A destroy and a declared empty
-// scroll say what they mean.
+// glyphs and more than twenty (design: "Many removes"). A destroy, a rollback and a
+// declared empty scroll say what they mean.
 func (e *engine) guard() error {
 	const few = 20
-	if !e.o.Unattended || e.o.Destroy || e.o.Scroll == nil || len(e.o.Scroll.Glyphs()) == 0 {
+	if !e.o.Unattended || e.o.Destroy || e.target != nil || e.o.Scroll == nil || len(e.o.Scroll.Glyphs()) == 0 {
 		return nil
 	}
 	s := e.plan.Summary()

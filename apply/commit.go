@@ -27,7 +27,11 @@ func (e *engine) commit() error {
 		return fmt.Errorf("take back what failed: %w; the next run tries again", e.stuckOn)
 	}
 	rev := &state.Revision{Lineage: e.o.Lineage, Run: e.run, Outcome: e.report.outcome(), Leaves: e.report.outcomes()}
-	err := e.do(func(tx *state.Tx) error {
+	rules, err := e.rules()
+	if err != nil {
+		return err
+	}
+	err = e.do(func(tx *state.Tx) error {
 		if err := e.writeUpdates(tx); err != nil {
 			return err
 		}
@@ -35,6 +39,7 @@ func (e *engine) commit() error {
 		if rev.Declared, err = e.inForce(tx); err != nil {
 			return err
 		}
+		rules.lay(rev.Declared)
 		return tx.Commit(rev)
 	})
 	if err != nil {
@@ -80,4 +85,48 @@ func (e *engine) inForce(tx *state.Tx) ([]state.Declared, error) {
 		add(byKey[key].Leaf, byKey[key].Glyph)
 	}
 	return all, nil
+}
+
+// rules are the policy and the checks of leaves, by path: what a revision declares beside
+// glyphs.
+type rules map[string]state.Declared
+
+// rules are those that hold after the run: the scroll's for leaves that settled, and what
+// held before for those that did not.
+func (e *engine) rules() (rules, error) {
+	all := rules{}
+	for _, leaf := range e.plan.Leaves {
+		if leaf.Gone {
+			continue
+		}
+		d := state.Declared{Policy: &leaf.Policy}
+		for _, c := range e.plan.ChecksOf(leaf.Path) {
+			d.Checks = append(d.Checks, c.Glyph)
+		}
+		all[leaf.Path] = d
+	}
+	if e.plan.Revision == 0 {
+		return all, nil
+	}
+	before, err := e.j.Revision(e.o.Lineage, e.plan.Revision)
+	if err != nil {
+		return nil, err
+	}
+	for _, was := range before.Declared {
+		if l := e.report.at[was.Leaf]; l == nil || l.Outcome != Settled {
+			all[was.Leaf] = state.Declared{Policy: was.Policy, Checks: was.Checks}
+		}
+	}
+	return all, nil
+}
+
+// lay puts the rules on what is declared, once for each leaf.
+func (r rules) lay(declared []state.Declared) {
+	laid := map[string]bool{}
+	for i, d := range declared {
+		if !laid[d.Leaf] {
+			laid[d.Leaf] = true
+			declared[i].Policy, declared[i].Checks = r[d.Leaf].Policy, r[d.Leaf].Checks
+		}
+	}
 }

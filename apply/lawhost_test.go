@@ -81,7 +81,7 @@ func (h *lawHost) applyAs(ctx context.Context, o apply.Options, fault func(op, p
 	if err != nil {
 		return &apply.Report{}, err
 	}
-	o.Journal, o.Host, o.HostName, o.Destroy = journal, host, "law", o.Scroll == nil
+	o.Journal, o.Host, o.HostName, o.Destroy = journal, host, "law", o.Scroll == nil && o.Back == nil
 	if o.Approve == nil {
 		o.Approve = func(*plan.Plan) (bool, error) { return true, nil }
 	}

@@ -21,6 +21,9 @@ func (r *Report) Text(out *plan.Printer) error {
 		fmt.Fprintf(b, "%s %s: golem kept show %d\n", out.Warn("kept"), plan.Printable(k.Path), k.ID)
 	}
 	b.WriteString(r.verdict(out) + "\n")
+	if r.Plan.Back != 0 && r.recorded {
+		b.WriteString("The scroll's files are as they were: the next apply of them goes forward again.\n")
+	}
 	return out.Printf("%s", b.String())
 }
 

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // A validator checks values against the JSON Schemas in docs/. It knows the part of the
@@ -435,5 +437,20 @@ func TestARecoverysReportFitsItsSchema(t *testing.T) {
 	report := reportOf(t, v, s.run(t, 0, "apply", "--auto-approve", "--json").stdout)
 	if report["recovered"] == nil || report["outcome"] != "settled" {
 		t.Errorf("the report after a kill: %v", report)
+	}
+}
+
+// fits SCHEMA checks every line of the last command's output against a schema.
+func fitsSchema(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 1, 1, "fits SCHEMA")
+	v := newValidator()
+	schema, err := v.schema(args[0])
+	ts.Check(err)
+	for line := range strings.Lines(ts.ReadFile("stdout")) {
+		var value any
+		ts.Check(json.Unmarshal([]byte(line), &value))
+		for _, wrong := range v.check(args[0], schema, "$", value) {
+			ts.Fatalf("%s: %s in %s", args[0], wrong, line)
+		}
 	}
 }

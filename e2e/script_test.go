@@ -53,7 +53,7 @@ func TestScript(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "fingerprint": takePrint, "unchanged": unchanged, "write": write, "holds": holds,
 			"mode": mode, "owner": owner, "mtime": mtime, "node": node, "setxattr": setxattr, "xattr": xattr,
-			"chattr": chattr, "mount": mount, "links": links, "plain": plain, "widest": widest, "append": appendTo,
+			"chattr": chattr, "mount": mount, "links": links, "plain": plain, "widest": widest, "append": appendTo, "fits": fitsSchema,
 		},
 	})
 }

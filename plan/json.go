@@ -24,6 +24,7 @@ type Document struct {
 	Updates       int          `json:"updates"`
 	Due           []string     `json:"due"`
 	Recovers      *Recovery    `json:"recovers"`
+	RollbackTo    *int         `json:"rollback_to"` // null: it is no rollback
 	Units         Units        `json:"units"`
 	Summary       Summary      `json:"summary"`
 	Unknown       []string     `json:"unknown"`
@@ -55,6 +56,9 @@ func (p *Plan) Document() Document {
 	}
 	for _, c := range p.Changes() {
 		d.Changes = append(d.Changes, changeJSON(c.Leaf, c.Change))
+	}
+	if p.Back != 0 {
+		d.RollbackTo = &p.Back
 	}
 	for _, key := range p.Unknown {
 		d.Unknown = append(d.Unknown, string(key))

@@ -46,6 +46,7 @@ type RevisionRow struct {
 	Revision int                 `json:"revision"`
 	Kind     string              `json:"kind"`
 	Command  string              `json:"command"`
+	Target   int                 `json:"target,omitempty"` // what a rollback or a return goes back to
 	Outcome  string              `json:"outcome"`
 	At       string              `json:"at"`
 	UID      int                 `json:"uid"`
@@ -68,7 +69,7 @@ func Revisions(all []*state.Revision) []RevisionRow {
 func revisionRow(r *state.Revision) RevisionRow {
 	return RevisionRow{
 		ID: fmt.Sprintf("%s@%d", r.Lineage, r.Number), Lineage: r.Lineage, Revision: r.Number, Kind: r.Kind,
-		Command: r.Run.Command, Outcome: r.Outcome, At: stamp(r.At), UID: r.Run.UID, SudoUser: r.Run.SudoUser,
+		Command: r.Run.Command, Target: r.Run.Target, Outcome: r.Outcome, At: stamp(r.At), UID: r.Run.UID, SudoUser: r.Run.SudoUser,
 		Source: valid(r.Run.Source), Version: r.Run.Version, Counts: r.Counts, Leaves: r.Leaves,
 	}
 }
@@ -82,9 +83,17 @@ func RevisionTable(out *Printer, rows []RevisionRow) error {
 	}
 	cells := make([][]string, 0, len(rows))
 	for _, r := range rows {
-		cells = append(cells, []string{r.ID, r.At, r.Command, r.Outcome, countsText(r.Counts), r.who()})
+		cells = append(cells, []string{r.ID, r.At, r.does(), r.Outcome, countsText(r.Counts), r.who()})
 	}
 	return out.table([]string{"ID", "TIME", "COMMAND", "OUTCOME", "CHANGES", "BY"}, cells)
+}
+
+// does is the command, and where it went back to.
+func (r RevisionRow) does() string {
+	if r.Target == 0 {
+		return r.Command
+	}
+	return fmt.Sprintf("%s to %d", r.Command, r.Target)
 }
 
 func (r RevisionRow) who() string {

@@ -64,6 +64,9 @@ func Make(in Input) (*Plan, error) {
 		own: map[scrolls.Key]state.Applied{}, sources: map[scrolls.Key]int{}, things: map[string]*thing{},
 		plan: &Plan{Name: in.Lineage, Host: in.Host, Unknown: in.Snapshot.Unknown, Destroy: in.Destroy},
 	}
+	if in.Back != nil {
+		m.plan.Back, m.w.TakenBack = in.Back.Revision, in.Back.Since
+	}
 	if err := m.recall(); err != nil {
 		return nil, err
 	}
@@ -203,6 +206,9 @@ func (m *maker) claim() []*scrolls.Glyph {
 
 // blame notes a mistake at a glyph's place.
 func (m *maker) blame(g *scrolls.Glyph, p scrolls.Problem, other *scrolls.Glyph) {
+	if g.At.Filename == "" { // it comes from the journal
+		p.Detail = string(g.Key) + ": " + p.Detail
+	}
 	placed := scrolls.PlacedProblem{Problem: p, At: g.At}
 	if at, ok := g.Where[p.Attr]; ok {
 		placed.At = at

@@ -26,6 +26,15 @@ type Input struct {
 	Blind bool
 	// Destroy says that the empty scroll was asked for in so many words.
 	Destroy bool
+	// Back says that the scroll is what an earlier revision declared; nil: it is not.
+	Back *Back
+}
+
+// Back is where a rollback goes.
+type Back struct {
+	Revision int
+	// Since are the lineage's steps after it, oldest first: what they stopped is started.
+	Since []*state.Step
 }
 
 // A Plan is what a run will do, leaf by leaf, in the order of the run.
@@ -33,6 +42,7 @@ type Plan struct {
 	Name     string
 	Host     string
 	Revision int // the current one; 0 for none
+	Back     int // the revision that a rollback goes to; 0: it is none
 	Leaves   []*Leaf
 	// Wave are the turns of the run's last wave.
 	Wave []*reconcilers.Turn

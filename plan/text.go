@@ -125,6 +125,9 @@ func (p *Plan) header(out *Printer, b *strings.Builder) {
 	case !p.Empty():
 		next = fmt.Sprintf("revision %d → %d", p.Revision, p.Revision+1)
 	}
+	if p.Back != 0 {
+		next += fmt.Sprintf(" · back to revision %d", p.Back)
+	}
 	fmt.Fprintf(b, "%s · %s on %s · %s\n", out.bold.Render("golem plan"), Printable(p.Name), Printable(p.Host), next)
 }
 
@@ -280,7 +283,11 @@ func (out *Printer) warnings(b *strings.Builder, p *Plan) {
 func (p *Plan) verdict(out *Printer) string {
 	s := p.Summary()
 	if s.Install+s.Replace+s.Repair+s.Remove == 0 && p.Empty() {
-		return fmt.Sprintf("No changes. %s as the scroll says.", count(s.Unchanged, "glyph is", "glyphs are"))
+		says := "the scroll says"
+		if p.Back != 0 {
+			says = fmt.Sprintf("revision %d declared", p.Back)
+		}
+		return fmt.Sprintf("No changes. %s as %s.", count(s.Unchanged, "glyph is", "glyphs are"), says)
 	}
 	return out.bold.Render("Plan:") + fmt.Sprintf(" %d to install, %d to replace, %d to repair, %d to remove, %d unchanged.",
 		s.Install, s.Replace, s.Repair, s.Remove, s.Unchanged)

@@ -14,6 +14,11 @@ func (k *unitWork) judgeDrop() {
 	k.newStep()
 	c := Change{Effect: "forget", Reason: k.leftText(), Before: k.before()}
 	switch {
+	case k.acting("start"):
+		c.Effect, c.Reason = "start", "started again: "+golemStopped
+		if links := k.does(); len(k.acts) > 1 {
+			c.Reason += "; " + links
+		}
 	case k.acting("stop"):
 		c.Effect, c.Reason = "stop", givenBack
 		for _, a := range k.acts {
@@ -91,7 +96,7 @@ func (k *unitWork) tellUnits() {
 			}
 		}
 	}
-	if k.g == nil && !k.acting("stop") && len(k.t.Changes) > 0 {
+	if k.g == nil && !k.acting("stop") && !k.acting("start") && len(k.t.Changes) > 0 {
 		c := k.t.Changes[0]
 		tell(map[string]string{"forget": "forget", "restore": "restore"}[c.Effect], k.u.ID, c.Reason)
 	} else if k.g != nil && !k.acting("stop") && (k.acting("take") || k.acting("put")) {
@@ -106,10 +111,16 @@ func keyOfTurn(k *unitWork) scrolls.Key {
 	if k.was != nil {
 		return k.was.Key
 	}
+	if len(k.r.Drop) == 0 {
+		return k.entry.By // of a by-product
+	}
 	return sortedKeys(k.r.Drop)[0]
 }
 
 func (k *unitWork) startReason() string {
+	if k.wish.state == "" {
+		return golemStopped
+	}
 	if k.was != nil && k.was.Key == k.g.Key && CID(k.was.Glyph) == CID(k.g) {
 		return "declared running, and is " + k.now.Active
 	}
@@ -216,7 +227,7 @@ func (k *unitWork) fitLedger() error {
 	switch {
 	case k.g != nil && k.entry != nil && (k.wish.state != "" || k.entry.Done.Started != k.now.running()):
 		k.t.setUnitEntry(k.w, id, nil) // its record knows it from here on, or it is no longer so
-	case k.g == nil && k.was != nil && k.found != nil && k.done.left() && !k.u.running():
+	case k.g == nil && k.was != nil && k.found != nil && k.done.left() && !k.u.running() && !k.acting("start"):
 		k.t.setUnitEntry(k.w, id, &unitEntry{Found: *k.found, Done: k.done, By: keyOfTurn(k)})
 	case k.neededBy() != "":
 		k.t.setUnitEntry(k.w, id, &unitEntry{Found: *k.found, Done: unitDoings{Started: true}, By: keyOfTurn(k)})

@@ -40,6 +40,18 @@ func (s units) Sweep(ctx context.Context, w *World) ([]*Turn, error) {
 			turns = append(turns, w.forgetTurn(id))
 		case running:
 			spare[id] = entry
+		case entry.Done.Stopped:
+			ran, err := w.ranBefore(id)
+			if err != nil {
+				return nil, err
+			}
+			if ran {
+				t, err := s.startTurn(ctx, w, found[id], entry)
+				if err != nil {
+					return nil, err
+				}
+				turns = append(turns, t)
+			}
 		}
 	}
 	if err := w.keepPulled(ctx, spare, found); err != nil {

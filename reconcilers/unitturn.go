@@ -218,7 +218,9 @@ func (k *unitWork) decide() error {
 	if err := k.decideEnabled(); err != nil {
 		return err
 	}
-	k.decideState()
+	if err := k.decideState(); err != nil {
+		return err
+	}
 	k.sortActs()
 	return k.refuseMasked()
 }
@@ -331,7 +333,7 @@ func (k *unitWork) wants(runtime bool) bool {
 	})
 }
 
-func (k *unitWork) decideState() {
+func (k *unitWork) decideState() error {
 	switch k.wish.state {
 	case "running":
 		for _, id := range k.done.With {
@@ -349,8 +351,11 @@ func (k *unitWork) decideState() {
 	default:
 		if k.mayStop() && k.neededBy() == "" {
 			k.add("stop", k.u.ID)
+		} else if err := k.decideBack(); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // mayStop says whether the unit runs because golem started it.

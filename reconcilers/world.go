@@ -31,6 +31,9 @@ type World struct {
 	Declares func(sort, resource string) *scrolls.Glyph
 	// Records are those of the journal, by RecordKey, as the run so far leaves them.
 	Records map[string]*state.Record
+	// TakenBack are the steps that a rollback undoes, oldest first: what ran before them and
+	// was stopped by them is started again.
+	TakenBack []*state.Step
 	// Acts says that the turns are enacted as they are worked out: each look is at the
 	// host itself, and nothing is taken for done.
 	Acts bool

@@ -166,6 +166,10 @@ func (s *Scroll) Diagnose(problems ...PlacedProblem) *Diagnostics {
 func (p PlacedProblem) diagnostics() hcl.Diagnostics {
 	at := p.At
 	one := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: p.Summary, Detail: p.Detail, Subject: &at}
+	if at.Filename == "" { // a glyph of the journal stands in no file
+		one.Subject = nil
+		return hcl.Diagnostics{one}
+	}
 	if p.Also == nil {
 		return hcl.Diagnostics{one}
 	}

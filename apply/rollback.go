@@ -1,0 +1,187 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golem/plan"
+	"golem/reconcilers"
+	"golem/scrolls"
+	"golem/state"
+)
+
+// Back says which earlier revision a rollback goes to.
+type Back struct {
+	To int // 0: the settled one before the current one
+}
+
+// A Target is what a rollback brings back.
+type Target struct {
+	Revision int
+	Scroll   *scrolls.Scroll // what the revision declares
+	// Since are the steps of the lineage after it, oldest first.
+	Since []*state.Step
+}
+
+// Back is the target as the plan is told it; nil for none.
+func (t *Target) Back() *plan.Back {
+	if t == nil {
+		return nil
+	}
+	return &plan.Back{Revision: t.Revision, Since: t.Since}
+}
+
+// A history is what a rollback reads of the journal.
+type history interface {
+	Revisions(lineage string) ([]*state.Revision, error)
+	Revision(lineage string, number int) (*state.Revision, error)
+	StepsOf(run int64) ([]*state.Step, error)
+}
+
+// A NoTargetError says that there is no revision to go back to.
+type NoTargetError struct{ Lineage, Why, Way string }
+
+func (e *NoTargetError) Error() string { return fmt.Sprintf("roll back %s: %s", e.Lineage, e.Why) }
+
+// Hint says what else there is to do.
+func (e *NoTargetError) Hint() string { return e.Way }
+
+// FindTarget finds the revision that a rollback goes to, and what it declares. interrupted
+// says that the lineage's last run is still to be settled: that makes a revision before the
+// rollback does.
+func FindTarget(h history, lineage string, back Back, interrupted bool) (*Target, error) {
+	all, err := h.Revisions(lineage)
+	if err != nil {
+		return nil, err
+	}
+	to := back.To
+	if to == 0 {
+		if to = before(all, interrupted); to == 0 {
+			return nil, &NoTargetError{lineage, "there is no settled revision before the current one", "golem destroy takes back everything; golem history lists the revisions there are"}
+		}
+	}
+	if to < 0 || to > len(all) {
+		return nil, &NoTargetError{lineage, fmt.Sprintf("there is no revision %d", to), "golem history lists the revisions there are"}
+	}
+	rev, err := h.Revision(lineage, to)
+	if err != nil {
+		return nil, err
+	}
+	t := &Target{Revision: to}
+	if t.Scroll, err = scrollOfRevision(rev); err != nil {
+		return nil, err
+	}
+	for _, later := range all[to:] {
+		steps, err := h.StepsOf(later.Run.ID)
+		if err != nil {
+			return nil, err
+		}
+		t.Since = append(t.Since, steps...)
+	}
+	return t, nil
+}
+
+// before is the settled revision before the current one; 0 for none. Revisions that go
+// back are passed over, with all that they took back: the host is then as their own
+// target left it (design: "Rollback is not undeclare"). all are a lineage's, from 1 on.
+func before(all []*state.Revision, interrupted bool) int {
+	at := len(all)
+	if interrupted {
+		at++ // the revision that the interrupted run will be
+	} else if at > 0 {
+		if last := all[at-1]; last.Run.Command == state.CommandRollback && last.Outcome != Settled {
+			return last.Run.Target // it is not there yet
+		}
+		at = arrived(all, at)
+	}
+	for at--; at > 0; at-- {
+		if at = arrived(all, at); at > 0 && all[at-1].Outcome == Settled {
+			return at
+		}
+	}
+	return 0
+}
+
+// arrived follows revisions that go back to the one whose state they brought.
+func arrived(all []*state.Revision, at int) int {
+	for at > 0 && all[at-1].Run.GoesBack() {
+		at = all[at-1].Run.Target
+	}
+	return at
+}
+
+// scrollOfRevision is what a revision declares, as a scroll.
+func scrollOfRevision(rev *state.Revision) (*scrolls.Scroll, error) {
+	s := &scrolls.Scroll{
+		Name: rev.Lineage, Source: fmt.Sprintf("%s@%d", rev.Lineage, rev.Number),
+		Policies: map[string]scrolls.Policy{"": scrolls.BuiltinPolicy},
+	}
+	var unknown []string
+	at := map[string]*scrolls.Leaf{}
+	for _, d := range rev.Declared {
+		leaf := at[d.Leaf]
+		if leaf == nil {
+			leaf = &scrolls.Leaf{Path: d.Leaf, Policy: scrolls.BuiltinPolicy}
+			at[d.Leaf], s.Leaves = leaf, append(s.Leaves, leaf)
+		}
+		if d.Policy != nil {
+			leaf.Policy = *d.Policy
+		}
+		for _, g := range d.Glyphs {
+			if _, ok := reconcilers.KindOf(g.Kind); !ok {
+				unknown = append(unknown, string(g.Key))
+				continue
+			}
+			leaf.Glyphs = append(leaf.Glyphs, inLeaf(g, d.Leaf))
+		}
+		for _, c := range d.Checks {
+			leaf.Checks = append(leaf.Checks, inLeaf(c, d.Leaf))
+		}
+		s.Policies[d.Leaf] = leaf.Policy
+	}
+	if len(unknown) > 0 {
+		return nil, &NoTargetError{
+			rev.Lineage, fmt.Sprintf("revision %d declares %s, of a kind that this golem does not know", rev.Number, strings.Join(unknown, ", ")),
+			fmt.Sprintf("golem %s made that revision", rev.Run.Version),
+		}
+	}
+	return s, nil
+}
+
+func inLeaf(g *scrolls.Glyph, leaf string) *scrolls.Glyph {
+	own := *g
+	own.Leaf = leaf
+	return &own
+}
+
+// OnlyLineage is the journal's only lineage, for a rollback that was told none.
+func OnlyLineage(snap *state.Snapshot) (string, error) {
+	var names []string
+	for name, l := range snap.Lineages {
+		if l.Revision > 0 || snap.Dead != nil && snap.Dead.Run.Lineage == name {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	switch len(names) {
+	case 0:
+		return "", errors.New("roll back: nothing was ever applied here")
+	case 1:
+		return names[0], nil
+	}
+	return "", &severalError{names}
+}
+
+// A severalError says that it is not clear which lineage is meant.
+type severalError struct{ names []string }
+
+func (e *severalError) Error() string {
+	return fmt.Sprintf("roll back: there are several lineages here: %s", strings.Join(e.names, ", "))
+}
+
+// Hint says how to name one.
+func (e *severalError) Hint() string {
+	return fmt.Sprintf("say which: --name %s, or give the scroll's path", e.names[0])
+}

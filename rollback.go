@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"golem/apply"
+)
+
+func (a *app) rollbackCommand() *cli.Command {
+	return &cli.Command{
+		Name: "rollback", Usage: "bring back what an earlier revision declared", ArgsUsage: "[PATH]",
+		Description: "Reconciles to what an earlier revision declared, with a plan like any other. Without\n" +
+			"--to it is the settled revision before the current one; rollbacks and what they took\n" +
+			"back are passed over. The lineage is that of PATH, of --name, or the journal's only\n" +
+			"one. The scroll's files stay as they are: the next apply of them goes forward again.\n" +
+			"Exit codes are those of apply.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "to", Usage: "the revision `REV` to go back to, as golem history has it: 4, or web@4"},
+			jsonFlag, quietFlag, approveFlag, blindFlag,
+		},
+		Action: a.rollback,
+	}
+}
+
+func (a *app) rollback(ctx context.Context, c *cli.Command) error {
+	s, err := open(c)
+	if err != nil {
+		return err
+	}
+	g, err := s.backGoal()
+	if err != nil {
+		return err
+	}
+	return a.enact(ctx, s, g)
+}
+
+// backGoal is where a rollback goes, and of which lineage.
+func (s *session) backGoal() (goal, error) {
+	g := goal{command: "rollback", lineage: s.c.String("name"), back: &apply.Back{}}
+	to := s.c.String("to")
+	if name, rev, ok := strings.Cut(to, "@"); ok {
+		if g.lineage != "" && g.lineage != name {
+			return g, &usageError{command: s.c.FullName(), err: fmt.Errorf("--to %s is no revision of %s", to, g.lineage)}
+		}
+		g.lineage, to = name, rev
+	}
+	if s.c.IsSet("to") {
+		n, err := strconv.Atoi(to)
+		if err != nil || n < 1 {
+			return g, &usageError{command: s.c.FullName(), err: fmt.Errorf("--to %q is not a revision: write a number, or LINEAGE@NUMBER", s.c.String("to"))}
+		}
+		g.back.To = n
+	}
+	var err error
+	switch {
+	case g.lineage != "" && s.c.Args().Present():
+		err = &usageError{command: s.c.FullName(), err: errors.New("the lineage is named twice: by its name, and by a scroll's path")}
+	case g.lineage != "":
+	case s.c.Args().Present():
+		g.lineage, err = s.nameOfScroll()
+	default:
+		g.lineage, err = s.onlyLineage()
+	}
+	return g, err
+}
+
+// nameOfScroll is the lineage of the scroll that the command names.
+func (s *session) nameOfScroll() (string, error) {
+	scroll, err := s.load()
+	if err != nil {
+		return "", errors.Join(err, errUnreadable{})
+	}
+	return scroll.Name, nil
+}
+
+// errUnreadable says that a rollback cannot tell what to roll back.
+type errUnreadable struct{}
+
+func (errUnreadable) Error() string {
+	return "rollback: the scroll cannot be read, so its name is not known"
+}
+func (errUnreadable) Hint() string { return "golem rollback --name NAME needs no scroll" }
+
+// onlyLineage is the journal's only one.
+func (s *session) onlyLineage() (string, error) {
+	r, err := s.read()
+	if err != nil {
+		return "", err
+	}
+	snap, err := r.Snapshot()
+	if err = errors.Join(err, r.Close()); err != nil {
+		return "", err
+	}
+	return apply.OnlyLineage(snap)
+}
