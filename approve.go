@@ -63,6 +63,7 @@ func (a *app) approve(ctx context.Context, c *cli.Command, p *plan.Plan, events 
 	fmt.Fprintf(a.out, "\nApply this? Only \"yes\" is a yes: ")
 	answer, err := readLine(ctx, a.stdin)
 	fmt.Fprintln(a.out)
+	events.asked = true
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, fmt.Errorf("read the answer: %w", err)
 	}

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -181,7 +179,8 @@ func (a *app) enact(ctx context.Context, s *session, g goal) error {
 	if err := a.checkAsking(c); err != nil {
 		return err
 	}
-	events := &eventWriter{a: a, quiet: c.Bool("quiet"), asJSON: c.Bool("json")}
+	events := a.newEventWriter(c.Bool("quiet"), c.Bool("json"))
+	defer events.close()
 	if err := s.checkLineage(g); err != nil {
 		return err
 	}
@@ -197,7 +196,7 @@ func (a *app) enact(ctx context.Context, s *session, g goal) error {
 		Journal: journal, Host: s.host, HostName: s.host.Name(), Scroll: g.wanted(), Lineage: g.lineage, Back: g.back,
 		Blind: c.Bool("no-observe"), Destroy: g.destroy, Unattended: c.Bool("auto-approve"),
 		Approve: func(p *plan.Plan) (bool, error) { return a.approve(ctx, c, p, events) },
-		Tell:    events.tell, Run: s.whoRuns(g.command, g.scroll),
+		Tell:    events.tell, Watch: events.watch, Run: s.whoRuns(g.command, g.scroll),
 	})
 	return a.conclude(c, events, report, errors.Join(err, report.Closed(journal.Close())))
 }
@@ -302,67 +301,4 @@ func (a *app) tellRecovered(c *cli.Command, r *apply.Recovered) error {
 		return a.printer(a.out).Printf("Nothing to recover: no run was interrupted.\n")
 	}
 	return a.printer(a.out).Printf("%s\n", plan.Printable(r.Sentence()))
-}
-
-// An eventWriter tells what happens as it happens: as text, or as JSON, one event a
-// line, the last one the report.
-type eventWriter struct {
-	a      *app
-	quiet  bool
-	asJSON bool
-	seq    int
-}
-
-func (w *eventWriter) line(v any) error {
-	enc := json.NewEncoder(w.a.out)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
-}
-
-// tell is given to the engine. What cannot be printed any more must not stop a run.
-func (w *eventWriter) tell(ev apply.Event) {
-	if w.asJSON {
-		w.seq = ev.Seq
-		_ = w.line(ev)
-		return
-	}
-	if ev.Type == "recovered" {
-		_ = w.a.printer(w.a.out).Printf("%s\n\n", plan.Printable(ev.Message))
-	}
-}
-
-func (w *eventWriter) plan(p *plan.Plan) error {
-	if w.asJSON {
-		return nil
-	}
-	return p.Text(w.a.printer(w.a.out))
-}
-
-func (w *eventWriter) report(r *apply.Report) error {
-	if w.asJSON {
-		return w.line(reportLine{Seq: w.seq + 1, Time: time.Now().UTC().Format(time.RFC3339Nano), Report: r})
-	}
-	if r.Plan.Empty() {
-		if w.quiet {
-			return nil
-		}
-		return r.Plan.Text(w.a.printer(w.a.out))
-	}
-	if !r.Ran() {
-		return nil
-	}
-	out := w.a.printer(w.a.out)
-	if err := out.Printf("\n"); err != nil {
-		return err
-	}
-	return r.Text(out)
-}
-
-// reportLine is the last event, with the fields that every event has.
-type reportLine struct {
-	Seq  int    `json:"seq"`
-	Time string `json:"time"`
-	Leaf string `json:"leaf"`
-	Key  string `json:"key"`
-	*apply.Report
 }

@@ -221,6 +221,15 @@ func columns(f *os.File) int {
 	return int(size.Col)
 }
 
+// size is that of a terminal, or the usual one where it does not say.
+func size(f *os.File) (columns, rows int) {
+	got, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil || got.Col == 0 || got.Row == 0 {
+		return 80, 24
+	}
+	return int(got.Col), int(got.Row)
+}
+
 // printer writes text for people to a stream.
 func (a *app) printer(f *os.File) *plan.Printer {
 	return plan.NewPrinter(f, plan.Style{Color: a.color(f), Width: columns(f)})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"golem/plan"
@@ -27,7 +28,7 @@ type Options struct {
 	Blind   bool // --no-observe
 	// Back, where set, says that the run goes back to an earlier revision of the lineage,
 	// which then stands for the scroll.
-	Back *Back
+	Back    *Back
 	Destroy bool
 	// Unattended says that nobody was there to see the plan (--auto-approve).
 	Unattended bool
@@ -35,6 +36,9 @@ type Options struct {
 	Approve func(*plan.Plan) (bool, error)
 	// Tell is called for each event as it happens; nil: nobody listens.
 	Tell func(Event)
+	// Watch is called whenever the run begins or ends something, with what it is at; nil:
+	// nobody looks.
+	Watch func(Doing)
 	// Run says who runs golem, from where and with what.
 	Run state.Run
 	Now func() time.Time
@@ -71,7 +75,10 @@ type engine struct {
 	stuck    []string // paths that stay though the plan meant them to go
 	stuckOn  error    // why a step could not be taken back; nil: all could
 	queue    []func(*state.Tx) error
+	pulse    pulse
+	telling  sync.Mutex
 	seq      int
+	over     bool // nothing is told any more
 }
 
 // Run brings the host to the scroll. The report is there even with an error, as far
@@ -85,6 +92,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		records: map[string]*state.Record{}, touched: map[string]bool{},
 	}
 	e.report = &Report{}
+	defer e.listen()()
 	recovered, err := e.recover(ctx)
 	e.report.Recovered = recovered
 	if err != nil {
@@ -97,6 +105,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return e.report, err
 	}
 	defer e.w.Close()
+	defer func() { e.report.UnitsDone = e.report.unitsDone() }()
 	if err := e.approved(); err != nil || e.plan.Empty() {
 		if err != nil && recovered != nil {
 			err = &TouchedError{err}
@@ -116,6 +125,7 @@ func (e *engine) lookAndPlan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer e.pulse.begin(Doing{What: "looking at the host"})()
 	w := reconcilers.NewWorld(e.o.Host, e.store)
 	defer w.Close()
 	if err := e.refreshAll(ctx, w, snap); err != nil {

@@ -57,8 +57,12 @@ func (e *engine) check(ctx context.Context, leaf string, fired bool) error {
 			e.met(c.Name())
 			continue
 		}
-		e.tell(Event{Type: "checking", Leaf: leaf, Message: reconcilers.CheckText(c.Glyph)})
-		if err := e.persist(ctx, leaf, "", func() error { return reconcilers.RunCheck(ctx, e.w, c.Glyph) }); err != nil {
+		text := reconcilers.CheckText(c.Glyph)
+		e.tell(Event{Type: "checking", Leaf: leaf, Message: text})
+		end := e.pulse.begin(Doing{Leaf: leaf, What: "check " + text})
+		err := e.persist(ctx, leaf, "", func() error { return reconcilers.RunCheck(ctx, e.w, c.Glyph) })
+		end()
+		if err != nil {
 			return err
 		}
 		e.met(c.Name())

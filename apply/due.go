@@ -113,11 +113,13 @@ func (e *engine) pull(ctx context.Context, t plan.Trigger) error {
 		return ctx.Err()
 	}
 	e.wild = true
+	defer e.pulse.begin(Doing{Leaf: t.Leaf, Key: t.Glyph.Key, What: t.Action})()
 	firer := reconcilers.Reconcilers[t.Sort].(reconcilers.Firer)
 	err := e.persist(ctx, t.Leaf, t.Glyph.Key, func() error { return firer.Fire(ctx, e.w, t.Glyph, t.Resource, t.Action) })
 	if err != nil {
 		return &stepError{t.Glyph.Key, err}
 	}
+	e.report.leaf(t.Leaf).fired[t.Glyph.Key]++
 	e.tell(Event{Type: "triggered", Leaf: t.Leaf, Key: string(t.Glyph.Key), Message: t.Action})
 	e.met(t.Name())
 	return nil
@@ -164,7 +166,7 @@ func (e *engine) late(leaf string, err error) {
 	r := e.report.leaf(leaf)
 	r.fail(err)
 	r.Outcome = Kept
-	e.tell(Event{Type: "failed", Leaf: leaf, Key: string(failedKey(err)), Message: message(err)})
+	e.tellFailed(leaf, err)
 }
 
 // refire lets what runs read what a rollback put back: the leaf's triggers that its
@@ -186,7 +188,9 @@ func (e *engine) refire(ctx context.Context, leaf *plan.Leaf, steps []*state.Ste
 		}
 		if failed := e.pull(ctx, t); failed != nil {
 			err = errors.Join(err, failed)
+			continue
 		}
+		e.report.leaf(leaf.Path).again[t.Glyph.Key]++
 	}
 	return err
 }

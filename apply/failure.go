@@ -27,6 +27,8 @@ func (e *engine) fail(leaf *plan.Leaf, steps []*state.Step, failure error) error
 	e.failed(leaf, failure)
 	// The way back is not to be interrupted: it ends where the leaf was whole.
 	ctx := context.Background()
+	e.report.takenBack(leaf.Path, steps)
+	e.report.blame(leaf.Path, failure)
 	stuck := e.undo(ctx, r, steps)
 	if err := e.refire(ctx, leaf, steps); err != nil {
 		r.fail(fmt.Errorf("after taking it back: %w", err))
@@ -50,7 +52,6 @@ func (e *engine) fail(leaf *plan.Leaf, steps []*state.Step, failure error) error
 	}
 	e.stay(leaf.Turns)
 	r.Outcome = RolledBack
-	r.takenBack(failedKey(failure))
 	e.ended(leaf, RolledBack)
 	return nil
 }
@@ -58,16 +59,20 @@ func (e *engine) fail(leaf *plan.Leaf, steps []*state.Step, failure error) error
 // failed notes and tells what stopped a leaf.
 func (e *engine) failed(leaf *plan.Leaf, failure error) {
 	e.report.leaf(leaf.Path).fail(failure)
-	e.tell(Event{Type: "failed", Leaf: leaf.Path, Key: string(failedKey(failure)), Message: message(failure)})
+	e.tellFailed(leaf.Path, failure)
 }
 
 // undo takes steps back, newest first. What it could not, it names.
 func (e *engine) undo(ctx context.Context, r *LeafReport, steps []*state.Step) map[*state.Step]error {
 	stuck := map[*state.Step]error{}
+	if len(steps) > 0 {
+		defer e.pulse.begin(Doing{Leaf: r.Leaf, What: "taking it back"})()
+	}
 	for i := len(steps) - 1; i >= 0; i-- {
 		s := steps[i]
 		if err := reconcilers.Reconcilers[s.Sort].Undo(ctx, e.w, e.store, s); err != nil {
 			stuck[s], e.stuckOn = err, err
+			e.report.stuck(r.Leaf, s)
 			r.fail(fmt.Errorf("take back %s: %w", s.Resource, err))
 		}
 	}
@@ -94,6 +99,7 @@ func reverse(tx *state.Tx, steps []*state.Step, stuck map[*state.Step]error, fai
 func (e *engine) keep(ctx context.Context, leaf *plan.Leaf, batch []*reconcilers.Turn, done, failed []*state.Step, failure error) error {
 	r := e.report.leaf(leaf.Path)
 	e.failed(leaf, failure)
+	e.report.blame(leaf.Path, failure)
 	stuck := e.undo(context.WithoutCancel(ctx), r, failed)
 	if e.begun && len(failed) > 0 {
 		if err := e.do(func(tx *state.Tx) error { return reverse(tx, failed, stuck, failure) }); err != nil {

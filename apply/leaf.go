@@ -123,7 +123,7 @@ func (e *engine) stay(turns []*reconcilers.Turn) {
 // leaf enacts one leaf. An error of the leaf is the leaf's own and is reported; what
 // comes back is an error of the journal, which ends the run.
 func (e *engine) leaf(ctx context.Context, leaf *plan.Leaf, last bool) error {
-	e.tell(Event{Type: "leaf_started", Leaf: leaf.Path})
+	e.tell(Event{Type: "leaf_started", Leaf: leaf.Path, Glyphs: glyphsOf(leaf.Turns)})
 	e.patience = e.newPatience(leaf)
 	e.w.Timeout = leaf.Policy.Timeout
 	if e.w.Timeout == 0 {
@@ -153,12 +153,24 @@ func (e *engine) leaf(ctx context.Context, leaf *plan.Leaf, last bool) error {
 	return e.settle(leaf, done, last)
 }
 
+// glyphsOf counts what turns are about.
+func glyphsOf(turns []*reconcilers.Turn) int {
+	n := 0
+	for _, t := range turns {
+		if t.Step != nil {
+			n += len(t.Step.Glyphs)
+		}
+	}
+	return n
+}
+
 // batch looks again, writes the intents, and enacts. failure is the leaf's error; the
 // steps then still have to be taken back.
 func (e *engine) batch(ctx context.Context, leaf *plan.Leaf, planned []*reconcilers.Turn) (steps []*state.Step, failure, err error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err(), nil
 	}
+	defer e.pulse.begin(Doing{Leaf: leaf.Path, Key: keyOf(planned[0])})()
 	rec := reconcilers.Reconcilers[planned[0].Sort]
 	turns, failure := e.refresh(ctx, rec, leaf, planned)
 	if failure != nil || len(turns) == 0 {
@@ -189,7 +201,9 @@ func (e *engine) batch(ctx context.Context, leaf *plan.Leaf, planned []*reconcil
 			e.touched[reconcilers.RecordKey(t.Sort, resource)] = true
 		}
 	}
+	e.tellEnacting(leaf, turns)
 	if at, err := e.enactAgain(ctx, leaf, rec, turns); err != nil {
+		e.broke(leaf, turns, at, err)
 		return steps, &stepError{keyOf(turns[at]), err}, nil
 	}
 	for _, t := range turns {

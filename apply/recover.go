@@ -42,6 +42,7 @@ func (e *engine) recover(ctx context.Context) (*Recovered, error) {
 		return nil, err
 	}
 	dead := snap.Dead
+	defer e.pulse.begin(Doing{What: "taking back what an interrupted run left"})()
 	w := reconcilers.NewWorld(e.o.Host, e.store)
 	defer w.Close()
 	for i := len(dead.Steps) - 1; i >= 0; i-- {

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"time"
 
 	"golem/plan"
 	"golem/reconcilers"
@@ -14,9 +13,16 @@ import (
 // How a leaf can end.
 const (
 	Settled    = "settled"
-	RolledBack = "rolled_back"
+	RolledBack = "rolled_back" // a glyph, too
 	Skipped    = "skipped"
 	Kept       = "kept"
+)
+
+// What can become of a glyph, beside that it is rolled back.
+const (
+	Applied    = "applied" // and in force after the run, in a leaf that was kept, too
+	Failed     = "failed"
+	NotReached = "not_reached"
 )
 
 // A Report is what a run did: the plan it enacted, and how each leaf ended.
@@ -24,6 +30,7 @@ type Report struct {
 	Type string `json:"type"`
 	plan.Document
 	Leaves    []*LeafReport `json:"leaves"`
+	UnitsDone []UnitReport  `json:"units_done"`
 	Outcome   string        `json:"outcome"` // settled, partial, rolled_back
 	Recovered *Recovered    `json:"recovered"`
 	Kept      []state.Kept  `json:"-"`
@@ -31,6 +38,7 @@ type Report struct {
 	Plan *plan.Plan `json:"-"`
 
 	at       map[string]*LeafReport
+	removes  map[scrolls.Key]*GlyphReport
 	recorded bool // the run is a revision
 	// untouched says that nothing was written, on the host or in the journal.
 	untouched bool
@@ -38,54 +46,60 @@ type Report struct {
 
 // A LeafReport is how one leaf ended.
 type LeafReport struct {
-	Leaf     string        `json:"leaf"`
-	Outcome  string        `json:"outcome"`
-	Attempts int           `json:"attempts"`
-	Glyphs   []GlyphReport `json:"glyphs"`
-	Failures []Failure     `json:"failures"`
+	Leaf      string        `json:"leaf"`
+	Outcome   string        `json:"outcome"`
+	Attempts  int           `json:"attempts"`
+	Unchanged int           `json:"unchanged"` // glyphs that held already
+	Glyphs    []GlyphReport `json:"glyphs"`
+	Failures  []Failure     `json:"failures"`
 
-	told bool
+	byKey map[scrolls.Key]*GlyphReport
+	// fired and again count the leaf's triggers that were fired, by the glyph's key, and
+	// of them those that a rollback fired.
+	fired, again map[scrolls.Key]int
+	told         bool
 }
 
 // A GlyphReport is what was done about one glyph.
 type GlyphReport struct {
-	Key     string   `json:"key"`
-	Op      state.Op `json:"op"`
-	Changed bool     `json:"changed"`
-	Outcome string   `json:"outcome"` // applied, rolled_back, not_reached
+	Key      string   `json:"key"`
+	Op       state.Op `json:"op"`
+	Changed  bool     `json:"changed"`
+	Outcome  string   `json:"outcome"`            // applied, failed, rolled_back, not_reached
+	Attempts int      `json:"attempts,omitempty"` // where it took more than one
+
+	stuck bool // it could not be taken back
 }
 
-// A Failure is what stopped a leaf.
+// A Failure is what stopped a leaf, or what went wrong when it was taken back.
 type Failure struct {
-	Key     string `json:"key"`
-	Message string `json:"message"`
+	Key string `json:"key"`
+	// Message is all there is to say; Cause is it without what Diagnostics hold.
+	Message     string                   `json:"message"`
+	Cause       string                   `json:"cause"`
+	Diagnostics []reconcilers.Diagnostic `json:"diagnostics"`
 
 	err error
-}
-
-// An Event is one thing that happened, as apply --json prints it: one a line.
-type Event struct {
-	Type    string `json:"type"`
-	Seq     int    `json:"seq"`
-	Time    string `json:"time"`
-	Leaf    string `json:"leaf"`
-	Key     string `json:"key"`
-	Op      string `json:"op,omitempty"`
-	Outcome string `json:"outcome,omitempty"`
-	Attempt int    `json:"attempt,omitempty"` // of retrying: the one that failed, from 1
-	Message string `json:"message,omitempty"`
 }
 
 // begin takes the plan into the report.
 func (r *Report) begin(p *plan.Plan) {
 	r.Type, r.Plan, r.Document = "report", p, p.Document()
 	r.Outcome = "partial" // until it is on disk that it is not
-	r.Leaves = []*LeafReport{}
-	r.at = map[string]*LeafReport{}
+	r.Leaves, r.UnitsDone = []*LeafReport{}, []UnitReport{}
+	r.at, r.removes = map[string]*LeafReport{}, map[scrolls.Key]*GlyphReport{}
 	for _, leaf := range p.Leaves {
 		l := r.leaf(leaf.Path)
+		l.Unchanged = leaf.Unchanged()
 		for _, c := range leaf.Changes() {
-			l.Glyphs = append(l.Glyphs, GlyphReport{Key: string(c.Key), Op: c.Op, Outcome: "not_reached"})
+			l.Glyphs = append(l.Glyphs, GlyphReport{Key: string(c.Key), Op: c.Op, Outcome: NotReached})
+		}
+		for i := range l.Glyphs {
+			g := &l.Glyphs[i]
+			l.byKey[scrolls.Key(g.Key)] = g
+			if g.Op == state.Remove {
+				r.removes[scrolls.Key(g.Key)] = g
+			}
 		}
 	}
 	if p.Empty() {
@@ -100,14 +114,30 @@ func (r *Report) leaf(path string) *LeafReport {
 	if l := r.at[path]; l != nil {
 		return l
 	}
-	l := &LeafReport{Leaf: path, Outcome: Skipped, Attempts: 0, Glyphs: []GlyphReport{}, Failures: []Failure{}}
+	l := &LeafReport{
+		Leaf: path, Outcome: Skipped, Glyphs: []GlyphReport{}, Failures: []Failure{},
+		byKey: map[scrolls.Key]*GlyphReport{}, fired: map[scrolls.Key]int{}, again: map[scrolls.Key]int{},
+	}
 	r.at[path] = l
 	r.Leaves = append(r.Leaves, l)
 	return l
 }
 
 func (l *LeafReport) fail(err error) {
-	l.Failures = append(l.Failures, Failure{Key: string(failedKey(err)), Message: message(err), err: err})
+	cause, found := diagnose(err)
+	l.Failures = append(l.Failures, Failure{
+		Key: string(failedKey(err)), Message: message(err), Cause: cause, Diagnostics: found, err: err,
+	})
+}
+
+// diagnose parts an error into its cause and what was found out about it.
+func diagnose(err error) (string, []reconcilers.Diagnostic) {
+	found := []reconcilers.Diagnostic{}
+	if Interrupted(err) {
+		return message(err), found
+	}
+	cause, more := reconcilers.Diagnose(err)
+	return cause, append(found, more...)
 }
 
 // message is what a person reads of an error.
@@ -137,12 +167,29 @@ func (l *LeafReport) texts() []string {
 	return all
 }
 
-// takenBack marks what was applied and is not any more, and what failed.
-func (l *LeafReport) takenBack(failed scrolls.Key) {
-	for i := range l.Glyphs {
-		if l.Glyphs[i].Outcome == "applied" || l.Glyphs[i].Key == string(failed) {
-			l.Glyphs[i].Outcome, l.Glyphs[i].Changed = RolledBack, false
+// tried notes that a glyph was tried so many times.
+func (l *LeafReport) tried(key scrolls.Key, n int) {
+	if g := l.byKey[key]; g != nil && n > 1 {
+		g.Attempts = max(g.Attempts, n)
+	}
+}
+
+// takenBack marks what was applied and is not any more.
+func (r *Report) takenBack(leaf string, steps []*state.Step) {
+	for _, s := range steps {
+		for _, part := range s.Glyphs {
+			if g := r.glyph(leaf, part.Key); g != nil && g.Outcome == Applied {
+				g.Outcome, g.Changed = RolledBack, false
+			}
 		}
+	}
+}
+
+// blame marks the glyph that failed. One that was applied has not: something that it
+// called for has.
+func (r *Report) blame(leaf string, err error) {
+	if g := r.glyph(leaf, failedKey(err)); g != nil && g.Outcome != Applied && !Interrupted(err) {
+		g.Outcome, g.Changed = Failed, false
 	}
 }
 
@@ -180,45 +227,6 @@ func (r *Report) finish(revision int) {
 
 // Partial says that a leaf did not settle.
 func (r *Report) Partial() bool { return r.Outcome != Settled }
-
-func (e *engine) tell(ev Event) {
-	if e.o.Tell == nil {
-		return
-	}
-	e.seq++
-	ev.Seq = e.seq
-	now := e.o.Now
-	if now == nil {
-		now = time.Now
-	}
-	ev.Time = now().UTC().Format(time.RFC3339Nano)
-	e.o.Tell(ev)
-}
-
-// enacted notes glyphs whose step is done on the host.
-func (e *engine) enacted(leaf *plan.Leaf, turns []*reconcilers.Turn) {
-	done := map[scrolls.Key]state.StepGlyph{}
-	for _, t := range turns {
-		for _, part := range t.Step.Glyphs {
-			done[part.Key] = part
-			e.tell(Event{Type: "enacted", Leaf: leaf.Path, Key: string(part.Key), Op: string(part.Op)})
-		}
-	}
-	for _, l := range e.report.Leaves {
-		for i := range l.Glyphs {
-			part, ok := done[scrolls.Key(l.Glyphs[i].Key)]
-			if ok && (l.Leaf == leaf.Path || leaf.Path == plan.WaveLeaf && part.Op == state.Remove) {
-				l.Glyphs[i].Outcome, l.Glyphs[i].Changed = "applied", part.Changed
-			}
-		}
-	}
-}
-
-// ended tells how a leaf ended, once that is durable.
-func (e *engine) ended(leaf *plan.Leaf, outcome string) {
-	e.report.leaf(leaf.Path).told = true
-	e.tell(Event{Type: "leaf_ended", Leaf: leaf.Path, Outcome: outcome})
-}
 
 // Interrupted says that a run was stopped by a signal.
 func Interrupted(err error) bool { return errors.Is(err, context.Canceled) }

@@ -22,11 +22,15 @@ type patience struct {
 }
 
 func (e *engine) newPatience(leaf *plan.Leaf) *patience {
+	wait := func(ctx context.Context, d time.Duration) error {
+		defer e.pulse.begin(Doing{Leaf: leaf.Path, What: "waiting to try again"})()
+		return e.o.Host.Wait(ctx, d)
+	}
 	policy := leaf.Policy.Retry
 	if policy.MaxAttempts == 0 { // a leaf without a policy of its own: the last wave
 		policy = scrolls.BuiltinPolicy.Retry
 	}
-	return &patience{policy: policy, now: e.o.Now, wait: e.o.Host.Wait}
+	return &patience{policy: policy, now: e.o.Now, wait: wait}
 }
 
 // try calls an attempt until it succeeds, cannot be mended, or the patience is at its
@@ -68,6 +72,7 @@ func (e *engine) persist(ctx context.Context, leaf string, key scrolls.Key, atte
 	})
 	if r := e.report.at[leaf]; r != nil { // the last wave has one only where it acts
 		r.attempted(attempts)
+		r.tried(key, attempts)
 	}
 	return err
 }
@@ -77,24 +82,31 @@ func (e *engine) persist(ctx context.Context, leaf string, key scrolls.Key, atte
 // of the failed attempt has brought back, unless the reconciler can go on from where it
 // failed.
 func (e *engine) enactAgain(ctx context.Context, leaf *plan.Leaf, rec reconcilers.Reconciler, turns []*reconcilers.Turn) (failed int, err error) {
+	failures := map[int]int{} // by turn
 	attempts, err := e.patience.try(ctx, func() error {
 		var err error
 		failed, err = rec.Enact(ctx, e.w, e.store, turns)
 		return err
 	}, func(n int, err error, wait time.Duration) error {
+		failures[failed]++
 		e.tellRetry(leaf.Path, keyOf(turns[failed]), n, err, wait)
 		if r, ok := rec.(reconcilers.Resumer); ok && r.Resumes() {
 			return nil
 		}
 		return e.takeBack(context.WithoutCancel(ctx), turns)
 	})
-	e.report.leaf(leaf.Path).attempted(attempts)
+	r := e.report.leaf(leaf.Path)
+	r.attempted(attempts)
+	for at, n := range failures {
+		r.tried(keyOf(turns[at]), n+1)
+	}
 	return failed, err
 }
 
 func (e *engine) tellRetry(leaf string, key scrolls.Key, n int, err error, wait time.Duration) {
+	cause, _ := diagnose(err)
 	e.tell(Event{
-		Type: "retrying", Leaf: leaf, Key: string(key), Attempt: n,
+		Type: "retrying", Leaf: leaf, Key: string(key), Attempt: n, Delay: wait.Seconds(), Cause: cause,
 		Message: fmt.Sprintf("%s; trying again in %s", err, wait.Round(time.Millisecond)),
 	})
 }

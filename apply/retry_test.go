@@ -110,8 +110,9 @@ func TestTriesRunOut(t *testing.T) {
 		t.Errorf("the leaf is %q and %q", a, b)
 	}
 	for _, g := range report.Leaves[0].Glyphs {
-		if g.Key == "file:/etc/b" && g.Outcome != apply.RolledBack {
-			t.Errorf("the glyph that failed is %s", g.Outcome)
+		want := map[string]string{"file:/etc/a": apply.RolledBack, "file:/etc/b": apply.Failed, "file:/etc/c": apply.NotReached}
+		if g.Outcome != want[g.Key] || (g.Attempts == 4) != (g.Outcome == apply.Failed) {
+			t.Errorf("%s is %s after %d attempts, want %s", g.Key, g.Outcome, g.Attempts, want[g.Key])
 		}
 	}
 	if p.h.read(t, "/etc/good") != "good" {

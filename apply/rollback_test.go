@@ -169,7 +169,7 @@ func TestRollbackStartsWhatGolemStopped(t *testing.T) {
 	r := h.mustGoBack(t, 1)
 	h.same("rolled back", was)
 	says(t, planText(t, r.Plan), "start    web.service", "golem stopped it since the revision that this goes back to", "started again")
-	says(t, text(t, r), "web.service  started")
+	says(t, text(t, r), "web.service    started")
 
 	h.declare(service("filter.service", "enabled", true), service("web", "state", "stopped"))
 	h.declare(service("filter.service", "enabled", true)) // left stopped, and on the ledger

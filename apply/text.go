@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"golem/plan"
@@ -9,12 +10,28 @@ import (
 	"golem/state"
 )
 
-// Text writes what a run did, as a person reads it: what was applied, what was taken
-// back, what was never reached.
+// textIndent is where the second column begins, behind the words for how a leaf ended.
+const textIndent = 13
+
+// maxKeysTold is how many keys a line names; --json has them all.
+const maxKeysTold = 8
+
+// Text writes what a run did, as a person reads it: how each leaf ended, and of one that
+// failed why, what was taken back and what was never reached. What settled is counted,
+// since the plan has just shown it.
 func (r *Report) Text(out *plan.Printer) error {
 	b := &strings.Builder{}
+	leaves, glyphs := 0, 0
 	for _, leaf := range r.Leaves {
+		if leaf.idle() {
+			leaves, glyphs = leaves+1, glyphs+leaf.Unchanged
+			continue
+		}
 		leaf.text(out, b)
+	}
+	if leaves > 0 {
+		fmt.Fprintf(b, "%s  %s with nothing to do: %s as the scroll says\n", out.Faint("unchanged  "),
+			plan.Count(leaves, "leaf", "leaves"), plan.Count(glyphs, "glyph is", "glyphs are"))
 	}
 	r.units(out, b)
 	for _, k := range r.Kept {
@@ -27,87 +44,158 @@ func (r *Report) Text(out *plan.Printer) error {
 	return out.Printf("%s", b.String())
 }
 
+// idle says that a leaf had nothing to do.
+func (l *LeafReport) idle() bool {
+	return len(l.Glyphs)+len(l.Failures)+len(l.fired) == 0 && l.Outcome == Settled && l.Leaf != plan.WaveLeaf
+}
+
 func (l *LeafReport) text(out *plan.Printer, b *strings.Builder) {
-	if len(l.Glyphs) == 0 && len(l.Failures) == 0 {
+	if len(l.Glyphs)+len(l.Failures)+len(l.fired) == 0 {
 		return
 	}
-	applied, changed := 0, 0
-	for _, g := range l.Glyphs {
-		if g.Outcome == "applied" {
-			applied++
-		}
-		if g.Changed {
-			changed++
-		}
-	}
-	name := plan.Printable(l.Leaf)
-	switch l.Outcome {
-	case Settled:
-		fmt.Fprintf(b, "%s  %s: %d applied, %d changed the host\n", out.Good("settled    "), name, applied, changed)
-	case RolledBack:
-		fmt.Fprintf(b, "%s  %s: it failed, and is as it was before this run\n", out.Bad("rolled back"), name)
-	case Kept:
-		fmt.Fprintf(b, "%s  %s: it failed; %d applied before that, and kept\n", out.Bad("kept       "), name, applied)
-	case Skipped:
-		fmt.Fprintf(b, "%s  %s: not reached\n", out.Warn("skipped    "), name)
-	}
+	label := map[string]string{
+		Settled: out.Good("settled    "), RolledBack: out.Bad("rolled back"),
+		Kept: out.Bad("kept       "), Skipped: out.Warn("skipped    "),
+	}[l.Outcome]
+	lines := plan.Lines(l.Leaf+": "+l.sentence(), out.Columns(textIndent))
+	fmt.Fprintf(b, "%s  %s\n", label, strings.Join(lines, "\n"+indent(textIndent)))
 	for _, f := range l.Failures {
-		text := f.Message
-		if _, what, _ := strings.Cut(f.Key, ":"); f.Key != "" && !strings.Contains(text, what) {
-			text = f.Key + ": " + text
+		f.text(out, b)
+	}
+	if l.Outcome == Settled || l.Outcome == Skipped {
+		return
+	}
+	for _, told := range []struct{ outcome, word string }{
+		{Applied, "applied"}, {RolledBack, "rolled back"}, {Failed, "failed"}, {NotReached, "not reached"},
+	} {
+		word := told.word
+		if told.outcome == Applied && l.Outcome == Kept {
+			word = "kept"
 		}
-		fmt.Fprintf(b, "             %s\n", strings.Join(plan.Lines(text, out.Columns(13)), "\n             "))
+		l.keys(out, b, told.outcome, word)
 	}
 }
 
-// units writes what became of units: of those whose glyph was applied, and of those
-// that a trigger of a settled leaf told.
+// sentence tells how the leaf ended.
+func (l *LeafReport) sentence() string {
+	var parts []string
+	add := func(n int, what string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	applied := l.count(func(g GlyphReport) bool { return g.Outcome == Applied })
+	switch l.Outcome {
+	case RolledBack:
+		parts = append(parts, "it failed, and is as it was before this run")
+		if slices.ContainsFunc(l.Glyphs, func(g GlyphReport) bool { return g.stuck }) {
+			parts[0] = "it failed, and could not be taken back whole"
+		}
+	case Kept:
+		parts = append(parts, "it failed; nothing was applied before that")
+		if applied > 0 {
+			parts[0] = fmt.Sprintf("it failed; %d applied before that, and kept", applied)
+		}
+	case Skipped:
+		parts = append(parts, "not reached")
+		add(l.count(func(g GlyphReport) bool { return g.Outcome == NotReached }), "to apply")
+	default:
+		add(applied, "applied")
+		add(l.count(func(g GlyphReport) bool { return g.Outcome == Applied && !g.Changed }), "of them was so already")
+		add(len(l.fired), "told to read what changed")
+	}
+	add(l.Unchanged, "unchanged")
+	text := strings.Join(parts, ", ")
+	if l.Attempts > 1 {
+		text += fmt.Sprintf(" (%d attempts)", l.Attempts)
+	}
+	return text
+}
+
+func (l *LeafReport) count(is func(GlyphReport) bool) int {
+	n := 0
+	for _, g := range l.Glyphs {
+		if is(g) {
+			n++
+		}
+	}
+	return n
+}
+
+// keys names the glyphs that ended in one way.
+func (l *LeafReport) keys(out *plan.Printer, b *strings.Builder, outcome, word string) {
+	var keys []string
+	for _, g := range l.Glyphs {
+		if g.Outcome != outcome {
+			continue
+		}
+		key := g.Key
+		if g.Attempts > 1 {
+			key += fmt.Sprintf(" (%d attempts)", g.Attempts)
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return
+	}
+	if more := len(keys) - maxKeysTold; more > 1 {
+		keys = append(keys[:maxKeysTold], fmt.Sprintf("and %d more", more))
+	}
+	const column = textIndent + 13
+	lines := plan.Lines(strings.Join(keys, ", "), out.Columns(column))
+	fmt.Fprintf(b, "%s%-11s  %s\n", indent(textIndent), word, strings.Join(lines, "\n"+indent(column)))
+}
+
+// text writes why a leaf failed, and what was found out about it.
+func (f Failure) text(out *plan.Printer, b *strings.Builder) {
+	cause := f.Cause
+	if _, what, _ := strings.Cut(f.Key, ":"); f.Key != "" && !strings.Contains(cause, what) {
+		cause = f.Key + ": " + cause
+	}
+	write := func(column int, text string) {
+		fmt.Fprintf(b, "%s%s\n", indent(column), strings.Join(plan.Lines(text, out.Columns(column)), "\n"+indent(column)))
+	}
+	write(textIndent, cause)
+	of := slices.IndexFunc(f.Diagnostics, func(d reconcilers.Diagnostic) bool { return d.Kind == "log" })
+	for i, d := range f.Diagnostics {
+		lines := unsaid(d, cause)
+		if of >= 0 && i != of || len(lines) == 0 {
+			continue // a unit's log says more than what systemctl said of it
+		}
+		heading := d.Of + " said:"
+		if d.Kind == "log" {
+			heading = "last in the log of " + d.Of + ":"
+		}
+		write(textIndent, heading)
+		for _, line := range lines {
+			write(textIndent+2, line)
+		}
+	}
+}
+
+// unsaid are the lines of a diagnostic that the cause does not hold.
+func unsaid(d reconcilers.Diagnostic, cause string) []string {
+	return slices.DeleteFunc(slices.Clone(d.Lines), func(line string) bool {
+		return strings.Contains(cause, strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "E: "), "."))
+	})
+}
+
+func indent(columns int) string { return strings.Repeat(" ", columns) }
+
+// units writes what became of units.
 func (r *Report) units(out *plan.Printer, b *strings.Builder) {
-	lines := r.unitLines()
-	if len(lines) == 0 {
+	if len(r.UnitsDone) == 0 {
 		return
 	}
 	fmt.Fprintf(b, "%s\n", out.Bold("Units"))
-	for _, line := range lines {
-		fmt.Fprintf(b, "  %s\n", strings.Join(plan.Lines(line, out.Columns(4)), "\n    "))
+	width := 0
+	for _, u := range r.UnitsDone {
+		width = max(width, len(plan.Printable(u.Unit)))
 	}
-}
-
-func (r *Report) unitLines() []string {
-	if r.Plan == nil {
-		return nil
+	for _, u := range r.UnitsDone {
+		line := fmt.Sprintf("%-*s  %s", min(width, 30), plan.Printable(u.Unit), plan.Printable(u.Text))
+		fmt.Fprintf(b, "  %s\n", strings.Join(plan.Wrap(line, out.Columns(4)), "\n    "))
 	}
-	applied := map[string]bool{}
-	for _, l := range r.Leaves {
-		for _, g := range l.Glyphs {
-			applied[g.Key] = g.Outcome == "applied"
-		}
-	}
-	came := func(leaf string, u reconcilers.UnitEffect, fired bool) bool {
-		if fired || leaf == plan.WaveLeaf {
-			l := r.at[leaf]
-			return l != nil && l.Outcome == Settled
-		}
-		return applied[string(u.Key)]
-	}
-	var lines []string
-	for _, u := range r.Plan.EffectsOf(came) {
-		lines = append(lines, unitLine(u))
-	}
-	return lines
-}
-
-// unitDone are the verbs of units, done.
-var unitDone = map[string]string{
-	"stop": "stopped", "restart": "restarted", "start": "started", "reload": "reloaded", "restore": "restored", "forget": "forgotten",
-}
-
-// unitLine tells what became of one unit.
-func unitLine(u reconcilers.UnitEffect) string {
-	if u.Done != "" {
-		return u.Unit + "  " + u.Done
-	}
-	return fmt.Sprintf("%s  %s: %s", u.Unit, unitDone[u.Do], u.Reason)
 }
 
 // verdict is the report's last line.
@@ -118,7 +206,7 @@ func (r *Report) verdict(out *plan.Printer) string {
 	counts := map[state.Op]int{}
 	for _, l := range r.Leaves {
 		for _, g := range l.Glyphs {
-			if g.Outcome == "applied" {
+			if g.Outcome == Applied {
 				counts[g.Op]++
 			}
 		}

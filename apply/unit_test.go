@@ -146,7 +146,9 @@ func TestARollbackStartsAgainWhatTheRunStopped(t *testing.T) {
 	}
 	h.same("rolled back", was)
 	says(t, planText(t, r.Plan), "stop     needs.service   it needs docker.service, and stops with it")
-	says(t, text(t, r), "start fail.service", "exit status 1", "its last lines:\n               fake: cannot bind to port 80")
+	says(t, text(t, r), "start fail.service", "exit status 1", "last in the log of fail.service:\n               fake: cannot bind to port 80",
+		"web.service     stopped, and started again: units was rolled back", "plain.service   started, and stopped again: units was rolled back",
+		"fail.service    start: its step failed; it is as it was before this run")
 }
 
 func TestWhatStartsAndDiesIsNotStarted(t *testing.T) {

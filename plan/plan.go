@@ -120,6 +120,17 @@ func (l *Leaf) Changes() []Told {
 	return all
 }
 
+// Unchanged counts the leaf's glyphs that hold already.
+func (l *Leaf) Unchanged() int {
+	noop := map[scrolls.Key]bool{}
+	for _, t := range l.Turns {
+		for _, key := range t.Noops {
+			noop[key] = true
+		}
+	}
+	return len(noop)
+}
+
 // A Summary counts the plan's glyphs by op.
 type Summary struct {
 	Install   int `json:"install"`

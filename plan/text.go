@@ -72,6 +72,9 @@ func (out *Printer) Bad(s string) string { return out.bad.Render(s) }
 // Warn is for what a person should see before going on.
 func (out *Printer) Warn(s string) string { return out.warn.Render(s) }
 
+// Faint is for what need not be read.
+func (out *Printer) Faint(s string) string { return out.faint.Render(s) }
+
 // Columns is the width to wrap at from a column; 0 for no limit.
 func (out *Printer) Columns(from int) int { return out.wrapAt(from) }
 
@@ -135,6 +138,9 @@ func (r *Recovery) sentence() string {
 	return fmt.Sprintf("An %s of %s was interrupted. First, what it left unfinished is taken back: %s in %s.",
 		r.Command, r.Started, count(len(r.Keys), "glyph", "glyphs"), strings.Join(r.Leaves, ", "))
 }
+
+// Count says how many of something there are.
+func Count(n int, one, many string) string { return count(n, one, many) }
 
 func count(n int, one, many string) string {
 	if n == 1 {

@@ -31,6 +31,9 @@ type Host struct {
 	Fault func(op, path string) error
 	// Exec, where set, runs commands in place of the system: a test's fake.
 	Exec func(context.Context, Command) (Output, error)
+	// Watch, where set, is called when a command starts, and what it returns when the
+	// command has ended. Commands that only read may run beside each other.
+	Watch func(Command) (ended func())
 	// Sleep, where set, lets time pass in place of the clock: a test's fake.
 	Sleep func(context.Context, time.Duration) error
 	// Scratch is a directory of golem's own for files that need not outlive a run; "" for

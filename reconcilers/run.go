@@ -25,6 +25,8 @@ type Command struct {
 	// Changes says that it may change the host: it is a step's doing, and a run that
 	// recovers from golem's death has to wait for its end.
 	Changes bool
+	// Secret says that its arguments must not be shown.
+	Secret  bool
 	Timeout time.Duration
 }
 
@@ -41,6 +43,9 @@ func (h *Host) Do(ctx context.Context, c Command) (Output, error) {
 		if err := h.fault("exec", strings.Join(c.Argv, " ")); err != nil {
 			return Output{}, err
 		}
+	}
+	if h.Watch != nil {
+		defer h.Watch(c)()
 	}
 	run := h.Exec
 	if run == nil {
@@ -80,7 +85,7 @@ func (h *Host) exec(ctx context.Context, c Command) (Output, error) {
 	if err == nil {
 		return done, nil
 	}
-	failed := &CommandError{Argv: c.Argv, Code: -1, Said: strings.TrimSpace(errs.String()), Err: err}
+	failed := &CommandError{Argv: c.Argv, Secret: c.Secret, Code: -1, Said: strings.TrimSpace(errs.String()), Err: err}
 	if cmd.ProcessState != nil {
 		failed.Code = cmd.ProcessState.ExitCode()
 	}
@@ -95,10 +100,11 @@ func (h *Host) exec(ctx context.Context, c Command) (Output, error) {
 
 // A CommandError is a command that could not be run, or that ran and failed.
 type CommandError struct {
-	Argv []string
-	Code int    // its exit code; -1 where it has none
-	Said string // its standard error
-	Err  error
+	Argv   []string
+	Secret bool   // its arguments must not be shown
+	Code   int    // its exit code; -1 where it has none
+	Said   string // its standard error
+	Err    error
 }
 
 func (e *CommandError) Error() string {
