@@ -54,6 +54,9 @@ func (a *app) approve(ctx context.Context, c *cli.Command, p *plan.Plan, events 
 	if err := events.plan(p); err != nil {
 		return false, err
 	}
+	if within := c.Duration("confirm-within"); within > 0 && !c.Bool("json") {
+		fmt.Fprintf(a.out, "\nUnless somebody calls golem confirm within %s of its end, it is taken back.\n", within)
+	}
 	if c.Bool("auto-approve") {
 		return true, nil
 	}

@@ -146,7 +146,7 @@ func (a *app) applyCommand() *cli.Command {
 		Name: "apply", Usage: "bring the host to the scroll", ArgsUsage: "[PATH]",
 		Description: "Exit codes: 0 settled, 1 error before anything was touched, 3 partial: a leaf was\n" +
 			"rolled back or a reverse failed, 4 another run holds the journal, 130 interrupted.",
-		Flags:  []cli.Flag{jsonFlag, quietFlag, approveFlag, blindFlag},
+		Flags:  []cli.Flag{jsonFlag, quietFlag, approveFlag, blindFlag, confirmFlag},
 		Action: func(ctx context.Context, c *cli.Command) error { return a.enactScroll(ctx, c, "apply") },
 	}
 }
@@ -155,7 +155,7 @@ func (a *app) destroyCommand() *cli.Command {
 	return &cli.Command{
 		Name: "destroy", Usage: "take back everything a scroll did", ArgsUsage: "[PATH]",
 		Description: "Reconciles to the empty scroll. With --name it needs no readable scroll.\nExit codes are those of apply.",
-		Flags:       []cli.Flag{jsonFlag, quietFlag, approveFlag, blindFlag},
+		Flags:       []cli.Flag{jsonFlag, quietFlag, approveFlag, blindFlag, confirmFlag},
 		Action:      func(ctx context.Context, c *cli.Command) error { return a.enactScroll(ctx, c, "destroy") },
 	}
 }
@@ -179,6 +179,10 @@ func (a *app) enact(ctx context.Context, s *session, g goal) error {
 	if err := a.checkAsking(c); err != nil {
 		return err
 	}
+	confirm, err := s.confirming()
+	if err != nil {
+		return err
+	}
 	events := a.newEventWriter(c.Bool("quiet"), c.Bool("json"))
 	defer events.close()
 	if err := s.checkLineage(g); err != nil {
@@ -193,12 +197,16 @@ func (a *app) enact(ctx context.Context, s *session, g goal) error {
 	}
 	defer journal.Close()
 	report, err := apply.Run(ctx, apply.Options{
-		Journal: journal, Host: s.host, HostName: s.host.Name(), Scroll: g.wanted(), Lineage: g.lineage, Back: g.back,
+		Journal: journal, Host: s.host, HostName: s.host.Name(), Scroll: g.wanted(), Lineage: g.lineage, Back: g.back, Confirm: confirm,
 		Blind: c.Bool("no-observe"), Destroy: g.destroy, Unattended: c.Bool("auto-approve"),
 		Approve: func(p *plan.Plan) (bool, error) { return a.approve(ctx, c, p, events) },
 		Tell:    events.tell, Watch: events.watch, Run: s.whoRuns(g.command, g.scroll),
 	})
-	return a.conclude(c, events, report, errors.Join(err, report.Closed(journal.Close())))
+	err = a.conclude(c, events, report, errors.Join(err, report.Closed(journal.Close())))
+	if err == nil && confirm != nil && report.Plan.Empty() && !events.quiet && !events.asJSON {
+		return a.printer(a.out).Printf("So there is nothing to confirm, either.\n")
+	}
+	return err
 }
 
 // checkLineage refuses a name that is bound elsewhere, and to destroy what was never
@@ -260,7 +268,10 @@ func (a *app) conclude(c *cli.Command, events *eventWriter, report *apply.Report
 func (a *app) recoverCommand() *cli.Command {
 	return &cli.Command{
 		Name: "recover", Usage: "settle an interrupted run; apply does it by itself",
-		Flags:  []cli.Flag{jsonFlag},
+		Flags: []cli.Flag{
+			jsonFlag,
+			&cli.BoolFlag{Name: "unconfirmed", Usage: "take back now a run that waits to be confirmed"},
+		},
 		Action: a.recover,
 	}
 }
@@ -278,12 +289,19 @@ func (a *app) recover(ctx context.Context, c *cli.Command) error {
 	if err = errors.Join(err, reader.Close()); err != nil {
 		return err
 	}
-	if snap.Dead == nil {
+	unconfirmed := c.Bool("unconfirmed")
+	if unconfirmed && snap.Pending == nil {
+		return apply.ErrNothingPending
+	}
+	if snap.Dead == nil && !unconfirmed {
 		return a.tellRecovered(c, nil)
 	}
 	journal, err := s.write(ctx)
 	if err != nil {
 		return err
+	}
+	if unconfirmed {
+		return a.takeBack(ctx, s, journal, false)
 	}
 	defer journal.Close()
 	r, err := apply.Recover(ctx, apply.Options{Journal: journal, Host: s.host, Run: s.whoRuns("recover", nil)})

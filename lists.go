@@ -50,7 +50,11 @@ func (a *app) historyCommand() *cli.Command {
 				if err != nil {
 					return err
 				}
-				rows := plan.Revisions(revisions)
+				snap, err := r.Snapshot()
+				if err != nil {
+					return err
+				}
+				rows := plan.Revisions(revisions, snap.Pending)
 				return a.list(c, "revisions", rows, func(out *plan.Printer) error { return plan.RevisionTable(out, rows) })
 			})
 		},

@@ -148,7 +148,7 @@ func (a *app) command() *cli.Command {
 		// main alone decides the exit code.
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		Commands: []*cli.Command{
-			a.planCommand(), a.applyCommand(), a.destroyCommand(), a.rollbackCommand(), a.recoverCommand(),
+			a.planCommand(), a.applyCommand(), a.destroyCommand(), a.rollbackCommand(), a.recoverCommand(), a.confirmCommand(), a.returnCommand(),
 			a.historyCommand(), a.showCommand(), a.stateCommand(), a.keptCommand(),
 			a.validateCommand(), a.fmtCommand(), a.versionCommand(),
 		},

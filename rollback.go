@@ -22,7 +22,7 @@ func (a *app) rollbackCommand() *cli.Command {
 			"Exit codes are those of apply.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "to", Usage: "the revision `REV` to go back to, as golem history has it: 4, or web@4"},
-			jsonFlag, quietFlag, approveFlag, blindFlag,
+			jsonFlag, quietFlag, approveFlag, blindFlag, confirmFlag,
 		},
 		Action: a.rollback,
 	}

@@ -50,7 +50,7 @@ func (s *session) protectJournal() {
 		return
 	}
 	at := "/" + filepath.ToSlash(rel)
-	for _, suffix := range []string{"", "-wal", "-shm", ".lock", ".new", ".blobs", ".running", ".scratch"} {
+	for _, suffix := range []string{"", "-wal", "-shm", ".lock", ".new", ".golem", ".golem.new", ".blobs", ".running", ".scratch"} {
 		s.host.Own = append(s.host.Own, at+suffix)
 	}
 }
@@ -95,8 +95,14 @@ func (s *session) read() (*state.Reader, error) { return state.Read(s.journal, s
 
 // write opens the journal for a run, which alone may leave files beside it.
 func (s *session) write(ctx context.Context) (*state.Journal, error) {
+	return s.writeAfter(ctx, s.c.Duration("lock-timeout"))
+}
+
+// writeAfter is write with a time of its own to wait for the lock.
+func (s *session) writeAfter(ctx context.Context, wait time.Duration) (*state.Journal, error) {
 	s.host.Scratch = s.journal + ".scratch"
 	o := s.options()
+	o.LockTimeout = wait
 	o.Interrupt = ctx.Done()
 	return state.Open(s.journal, o)
 }

@@ -28,7 +28,9 @@ type Options struct {
 	Blind   bool // --no-observe
 	// Back, where set, says that the run goes back to an earlier revision of the lineage,
 	// which then stands for the scroll.
-	Back    *Back
+	Back *Back
+	// Confirm, where set, says that the run is taken back unless somebody confirms it.
+	Confirm *Confirm
 	Destroy bool
 	// Unattended says that nobody was there to see the plan (--auto-approve).
 	Unattended bool
@@ -61,7 +63,8 @@ type engine struct {
 	w      *reconcilers.World
 	store  *store
 	plan   *plan.Plan
-	target *Target // of a rollback
+	target *Target       // of a rollback
+	armed  *plan.Pending // what takes the run back unless it is confirmed; nil: nothing does
 	report *Report
 	run    state.Run
 	begun  bool
@@ -106,13 +109,14 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	defer e.w.Close()
 	defer func() { e.report.UnitsDone = e.report.unitsDone() }()
-	if err := e.approved(); err != nil || e.plan.Empty() {
+	if err := e.approved(ctx); err != nil || e.plan.Empty() {
 		if err != nil && recovered != nil {
 			err = &TouchedError{err}
 		}
 		return e.report, err
 	}
-	return e.report, e.enact(ctx)
+	err = e.enact(ctx)
+	return e.report, errors.Join(err, e.disarmIdle(ctx))
 }
 
 // lookAndPlan works out what to do from the journal and the host as they are now. What
@@ -207,11 +211,17 @@ func (e *engine) needed(path string) bool {
 
 // approved has the plan seen and agreed to. What lies outside the content ids needs
 // no approval: it changes nothing on the host.
-func (e *engine) approved() error {
+func (e *engine) approved(ctx context.Context) error {
+	if e.plan.Pending != nil {
+		if e.plan.Empty() {
+			return nil // what is to be updated waits, too
+		}
+		return &PendingError{e.plan.Pending}
+	}
 	if e.plan.Empty() {
 		return e.update()
 	}
-	if err := e.guard(); err != nil {
+	if err := errors.Join(e.guard(), e.returned()); err != nil {
 		return err
 	}
 	yes, err := e.o.Approve(e.plan)
@@ -221,7 +231,7 @@ func (e *engine) approved() error {
 	if !yes {
 		return ErrDeclined
 	}
-	return nil
+	return e.arm(ctx)
 }
 
 // A ManyRemovesError says that an unattended run would remove too much.

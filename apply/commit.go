@@ -40,6 +40,9 @@ func (e *engine) commit() error {
 			return err
 		}
 		rules.lay(rev.Declared)
+		if err := e.await(tx); err != nil {
+			return err
+		}
 		return tx.Commit(rev)
 	})
 	if err != nil {
@@ -105,15 +108,27 @@ func (e *engine) rules() (rules, error) {
 		}
 		all[leaf.Path] = d
 	}
-	if e.plan.Revision == 0 {
+	before, err := rulesBefore(e.j, e.o.Lineage, e.plan.Revision)
+	for leaf, was := range before {
+		if l := e.report.at[leaf]; l == nil || l.Outcome != Settled {
+			all[leaf] = was
+		}
+	}
+	return all, err
+}
+
+// rulesBefore are the rules that a revision holds; none of revision 0.
+func rulesBefore(h history, lineage string, revision int) (rules, error) {
+	all := rules{}
+	if revision == 0 {
 		return all, nil
 	}
-	before, err := e.j.Revision(e.o.Lineage, e.plan.Revision)
+	before, err := h.Revision(lineage, revision)
 	if err != nil {
 		return nil, err
 	}
 	for _, was := range before.Declared {
-		if l := e.report.at[was.Leaf]; l == nil || l.Outcome != Settled {
+		if _, ok := all[was.Leaf]; !ok {
 			all[was.Leaf] = state.Declared{Policy: was.Policy, Checks: was.Checks}
 		}
 	}

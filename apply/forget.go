@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"golem/plan"
 	"golem/reconcilers"
 	"golem/scrolls"
 	"golem/state"
@@ -34,6 +35,11 @@ func Forget(ctx context.Context, o Options, key scrolls.Key, foundOnly bool) (*s
 	if err != nil {
 		return nil, err
 	}
+	if p, err := plan.ReadPending(snap.Pending); err != nil {
+		return nil, err
+	} else if p != nil {
+		return nil, &PendingError{p}
+	}
 	at := slices.IndexFunc(snap.Applied, func(a state.Applied) bool { return a.Key == key })
 	if at < 0 {
 		return nil, &UnknownKeyError{key}
@@ -48,7 +54,11 @@ func Forget(ctx context.Context, o Options, key scrolls.Key, foundOnly bool) (*s
 		Lineage: a.Lineage, Outcome: Settled,
 		Leaves: []state.LeafOutcome{{Leaf: a.Leaf, Outcome: Settled}},
 	}
-	err = e.j.Do(func(tx *state.Tx) error { return writeForgotten(tx, &e.run, step, rev) })
+	before, err := rulesBefore(e.j, a.Lineage, snap.Lineages[a.Lineage].Revision)
+	if err != nil {
+		return nil, err
+	}
+	err = e.j.Do(func(tx *state.Tx) error { return writeForgotten(tx, &e.run, step, rev, before) })
 	return rev, err
 }
 
@@ -94,7 +104,7 @@ func (e *layersError) Hint() string {
 }
 
 // writeForgotten journals the whole run in one transaction.
-func writeForgotten(tx *state.Tx, run *state.Run, step *state.Step, rev *state.Revision) error {
+func writeForgotten(tx *state.Tx, run *state.Run, step *state.Step, rev *state.Revision, before rules) error {
 	if err := tx.Begin(run); err != nil {
 		return err
 	}
@@ -114,5 +124,6 @@ func writeForgotten(tx *state.Tx, run *state.Run, step *state.Step, rev *state.R
 		return err
 	}
 	rev.Run, rev.Declared = *run, declaredOf(applied)
+	before.lay(rev.Declared)
 	return tx.Commit(rev)
 }

@@ -335,6 +335,9 @@ func (e *engine) begin(tx *state.Tx) error {
 	if err := tx.Begin(&e.run); err != nil {
 		return err
 	}
+	if err := e.await(tx); err != nil {
+		return err
+	}
 	if e.o.Scroll != nil && e.o.Scroll.Defaulted && e.plan.Revision == 0 {
 		return tx.BindLineage(e.o.Lineage, e.o.Scroll.Dir)
 	}

@@ -62,7 +62,13 @@ func (e *engine) recover(ctx context.Context) (*Recovered, error) {
 		return nil, &TouchedError{fmt.Errorf("recover: %w", err)}
 	}
 	r, rev := recovered(dead)
-	err = e.j.Do(func(tx *state.Tx) error { return settleDead(tx, dead, r, rev) })
+	var before rules
+	if l := snap.Lineages[dead.Run.Lineage]; l != nil {
+		if before, err = rulesBefore(e.j, l.Name, l.Revision); err != nil {
+			return nil, err
+		}
+	}
+	err = e.j.Do(func(tx *state.Tx) error { return settleDead(tx, dead, r, rev, before) })
 	if err != nil {
 		return nil, &TouchedError{err}
 	}
@@ -93,7 +99,7 @@ func recovered(dead *state.Dead) (*Recovered, *state.Revision) {
 }
 
 // settleDead writes the ends of a dead run.
-func settleDead(tx *state.Tx, dead *state.Dead, r *Recovered, rev *state.Revision) error {
+func settleDead(tx *state.Tx, dead *state.Dead, r *Recovered, rev *state.Revision, before rules) error {
 	for i := len(dead.Steps) - 1; i >= 0; i-- {
 		if err := tx.Reverse(dead.Steps[i], "the run was interrupted"); err != nil {
 			return err
@@ -109,6 +115,7 @@ func settleDead(tx *state.Tx, dead *state.Dead, r *Recovered, rev *state.Revisio
 		return err
 	}
 	rev.Declared = declaredOf(applied)
+	before.lay(rev.Declared)
 	return tx.Commit(rev)
 }
 

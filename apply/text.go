@@ -38,6 +38,9 @@ func (r *Report) Text(out *plan.Printer) error {
 		fmt.Fprintf(b, "%s %s: golem kept show %d\n", out.Warn("kept"), plan.Printable(k.Path), k.ID)
 	}
 	b.WriteString(r.verdict(out) + "\n")
+	if p := r.Pending; p != nil && r.recorded {
+		fmt.Fprintf(b, "%s Call golem confirm within %s to keep it, or it is taken back at %s.\n", out.Warn("Not confirmed yet."), p.Within, p.Clock())
+	}
 	if r.Plan.Back != 0 && r.recorded {
 		b.WriteString("The scroll's files are as they were: the next apply of them goes forward again.\n")
 	}

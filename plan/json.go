@@ -25,6 +25,7 @@ type Document struct {
 	Due           []string     `json:"due"`
 	Recovers      *Recovery    `json:"recovers"`
 	RollbackTo    *int         `json:"rollback_to"` // null: it is no rollback
+	Pending       *PendingJSON `json:"pending"`     // null: no run waits to be confirmed
 	Units         Units        `json:"units"`
 	Summary       Summary      `json:"summary"`
 	Unknown       []string     `json:"unknown"`
@@ -51,7 +52,7 @@ type ChangeJSON struct {
 func (p *Plan) Document() Document {
 	d := Document{
 		FormatVersion: FormatVersion, Name: p.Name, Host: p.Host, Revision: p.Revision,
-		Changes: []ChangeJSON{}, Updates: len(p.Updates), Due: []string{}, Recovers: p.Recovers,
+		Changes: []ChangeJSON{}, Updates: len(p.Updates), Due: []string{}, Recovers: p.Recovers, Pending: p.Pending.JSON(),
 		Units: unitsJSON(p.Effects()), Summary: p.Summary(), Unknown: []string{}, ByProducts: []string{},
 	}
 	for _, c := range p.Changes() {

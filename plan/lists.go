@@ -41,27 +41,32 @@ func (out *Printer) table(header []string, rows [][]string) error {
 
 // A RevisionRow is one revision in a list.
 type RevisionRow struct {
-	ID       string              `json:"id"` // web@4
-	Lineage  string              `json:"lineage"`
-	Revision int                 `json:"revision"`
-	Kind     string              `json:"kind"`
-	Command  string              `json:"command"`
-	Target   int                 `json:"target,omitempty"` // what a rollback or a return goes back to
-	Outcome  string              `json:"outcome"`
-	At       string              `json:"at"`
-	UID      int                 `json:"uid"`
-	SudoUser string              `json:"sudo_user"`
-	Source   string              `json:"source"`
-	Version  string              `json:"version"`
-	Counts   map[state.Op]int    `json:"counts"`
-	Leaves   []state.LeafOutcome `json:"leaves"`
+	ID       string `json:"id"` // web@4
+	Lineage  string `json:"lineage"`
+	Revision int    `json:"revision"`
+	Kind     string `json:"kind"`
+	Command  string `json:"command"`
+	Target   int    `json:"target,omitempty"` // what a rollback or a return goes back to
+	Outcome  string `json:"outcome"`
+	// Unconfirmed says that it is taken back unless somebody confirms it.
+	Unconfirmed bool                `json:"unconfirmed,omitempty"`
+	At          string              `json:"at"`
+	UID         int                 `json:"uid"`
+	SudoUser    string              `json:"sudo_user"`
+	Source      string              `json:"source"`
+	Version     string              `json:"version"`
+	Counts      map[state.Op]int    `json:"counts"`
+	Leaves      []state.LeafOutcome `json:"leaves"`
 }
 
-// Revisions are the rows of a list of revisions.
-func Revisions(all []*state.Revision) []RevisionRow {
+// Revisions are the rows of a list of revisions; pending is the run that waits to be
+// confirmed, if one does.
+func Revisions(all []*state.Revision, pending *state.Pending) []RevisionRow {
 	rows := make([]RevisionRow, 0, len(all))
 	for _, r := range all {
-		rows = append(rows, revisionRow(r))
+		row := revisionRow(r)
+		row.Unconfirmed = pending != nil && pending.Run == r.Run.ID
+		rows = append(rows, row)
 	}
 	return rows
 }
@@ -83,7 +88,7 @@ func RevisionTable(out *Printer, rows []RevisionRow) error {
 	}
 	cells := make([][]string, 0, len(rows))
 	for _, r := range rows {
-		cells = append(cells, []string{r.ID, r.At, r.does(), r.Outcome, countsText(r.Counts), r.who()})
+		cells = append(cells, []string{r.ID, r.At, r.does(), r.ended(), countsText(r.Counts), r.who()})
 	}
 	return out.table([]string{"ID", "TIME", "COMMAND", "OUTCOME", "CHANGES", "BY"}, cells)
 }
@@ -94,6 +99,14 @@ func (r RevisionRow) does() string {
 		return r.Command
 	}
 	return fmt.Sprintf("%s to %d", r.Command, r.Target)
+}
+
+// ended is the outcome, and whether that is the last word.
+func (r RevisionRow) ended() string {
+	if r.Unconfirmed {
+		return r.Outcome + ", unconfirmed"
+	}
+	return r.Outcome
 }
 
 func (r RevisionRow) who() string {

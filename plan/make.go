@@ -64,6 +64,10 @@ func Make(in Input) (*Plan, error) {
 		own: map[scrolls.Key]state.Applied{}, sources: map[scrolls.Key]int{}, things: map[string]*thing{},
 		plan: &Plan{Name: in.Lineage, Host: in.Host, Unknown: in.Snapshot.Unknown, Destroy: in.Destroy},
 	}
+	var err error
+	if m.plan.Pending, err = ReadPending(in.Snapshot.Pending); err != nil {
+		return nil, err
+	}
 	if in.Back != nil {
 		m.plan.Back, m.w.TakenBack = in.Back.Revision, in.Back.Since
 	}

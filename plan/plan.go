@@ -56,8 +56,10 @@ type Plan struct {
 	Due []Due
 	// Recovers tells what an interrupted run left to be taken back first; nil: none.
 	Recovers *Recovery
-	Unknown  []scrolls.Key
-	Destroy  bool
+	// Pending is a run that waits to be confirmed, so that no other is let; nil: none does.
+	Pending *Pending
+	Unknown []scrolls.Key
+	Destroy bool
 	// Declared is the scroll's own account of what is in force after the run.
 	Declared []state.Declared
 

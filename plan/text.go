@@ -100,6 +100,9 @@ func (p *Plan) Text(out *Printer) error {
 	if p.Recovers != nil {
 		fmt.Fprintf(b, "\n%s\n", out.warn.Render(p.Recovers.sentence()))
 	}
+	if p.Pending != nil {
+		fmt.Fprintf(b, "\n%s\n", out.warn.Render(fmt.Sprintf("Not now: %s. Until then nothing else is changed.", p.Pending.Sentence())))
+	}
 	for _, leaf := range p.Leaves {
 		out.leaf(b, leaf)
 	}

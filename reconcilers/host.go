@@ -36,6 +36,8 @@ type Host struct {
 	Watch func(Command) (ended func())
 	// Sleep, where set, lets time pass in place of the clock: a test's fake.
 	Sleep func(context.Context, time.Duration) error
+	// Clock, where set, is the time since the machine started: a test's fake.
+	Clock func() time.Duration
 	// Scratch is a directory of golem's own for files that need not outlive a run; "" for
 	// the system's. What a killed run left in it, the next one clears.
 	Scratch string

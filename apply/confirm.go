@@ -1,0 +1,168 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golem/plan"
+	"golem/reconcilers"
+	"golem/state"
+)
+
+// Confirm says that a run is taken back unless somebody confirms it within a time, which
+// counts from the run's end (design: "--confirm-within").
+type Confirm struct {
+	Within time.Duration
+	// Program is this golem, which is pinned; Args are what the pinned one is to do.
+	Program string
+	Args    []string
+}
+
+// arm makes everything stand ready that takes the run back, before its first change.
+func (e *engine) arm(ctx context.Context) error {
+	c := e.o.Confirm
+	if c == nil {
+		return nil
+	}
+	program, err := e.j.Pin(c.Program)
+	if err != nil {
+		return err
+	}
+	about := fmt.Sprintf("the %s of %s", e.run.Command, e.o.Lineage)
+	armed := &plan.Pending{
+		Lineage: e.o.Lineage, Command: e.run.Command, Revision: e.plan.Revision + 1, Unit: pendingUnit(e.j.Path()), Within: c.Within,
+	}
+	err = e.o.Host.Arm(ctx, reconcilers.Return{
+		Name: armed.Unit, Argv: append([]string{program}, c.Args...), About: about, Delay: c.Within,
+	})
+	if err != nil {
+		return errors.Join(err, disarm(context.WithoutCancel(ctx), e.j, e.o.Host, armed.Unit, true))
+	}
+	e.armed = armed
+	e.tell(Event{Type: "armed", Message: fmt.Sprintf("taken back unless confirmed within %s", c.Within)})
+	return nil
+}
+
+// await journals that the run waits to be confirmed, from now on; at its end it no longer
+// does if nothing that it did stands.
+func (e *engine) await(tx *state.Tx) error {
+	if e.armed == nil {
+		return nil
+	}
+	if e.begun {
+		stands, err := tx.Standing(e.run.ID)
+		if err != nil {
+			return err
+		}
+		if !stands {
+			return tx.SetPending(nil)
+		}
+	}
+	e.armed.Boot, e.armed.Due = reconcilers.BootID(), e.o.Host.Uptime()+e.armed.Within
+	e.armed.Until = e.o.Now().Add(e.armed.Within)
+	return writePending(tx, e.run.ID, e.armed)
+}
+
+// disarmIdle takes away what stood ready for a run of which nothing stands; of any other
+// the report says that it waits.
+func (e *engine) disarmIdle(ctx context.Context) error {
+	if e.armed == nil {
+		return nil
+	}
+	snap, err := e.j.Snapshot()
+	if err != nil {
+		return err
+	}
+	if snap.Pending != nil {
+		e.report.Pending = e.armed.JSON()
+		return nil
+	}
+	unit := e.armed.Unit
+	e.armed = nil
+	return disarm(context.WithoutCancel(ctx), e.j, e.o.Host, unit, true)
+}
+
+// disarm takes away what would take a run back.
+func disarm(ctx context.Context, j *state.Journal, h *reconcilers.Host, unit string, waiting bool) error {
+	if err := h.Disarm(ctx, unit, waiting); err != nil {
+		return err
+	}
+	return j.Unpin()
+}
+
+// A ReturnedError says that a scroll was taken back because nobody confirmed it.
+type ReturnedError struct{ Revision *state.Revision }
+
+func (e *ReturnedError) Error() string {
+	return fmt.Sprintf("not applied: this very scroll was taken back at %s, because nobody confirmed it (%s@%d)",
+		e.Revision.At.UTC().Format("2006-01-02T15:04:05Z"), e.Revision.Lineage, e.Revision.Number)
+}
+
+// Hint says how it is applied all the same.
+func (*ReturnedError) Hint() string {
+	return "change it; or say \"yes\" at a terminal, or apply it with --confirm-within again"
+}
+
+// returned refuses an unattended run of a scroll that was taken back because nobody
+// confirmed it, so that cron does not bring it back. Somebody's "yes" since then counts.
+func (e *engine) returned() error {
+	if !e.o.Unattended || e.o.Confirm != nil || e.run.Digest == "" || e.o.Destroy {
+		return nil
+	}
+	all, err := e.j.Revisions(e.o.Lineage)
+	if err != nil {
+		return err
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].Run.Digest != e.run.Digest || all[i].Run.Command == "destroy" {
+			continue
+		}
+		if all[i].Run.Command == state.CommandReturn {
+			return &ReturnedError{all[i]}
+		}
+		return nil
+	}
+	return nil
+}
+
+// ErrNothingPending says that no run waits to be confirmed.
+var ErrNothingPending = errors.New("no run waits to be confirmed")
+
+// A Confirmed is a run that somebody confirmed.
+type Confirmed struct {
+	Lineage  string `json:"lineage"`
+	Revision int    `json:"revision"`
+	// Recovered is set where the run had been interrupted: what was in flight is taken
+	// back, and what had settled stays.
+	Recovered *Recovered `json:"recovered"`
+}
+
+// ConfirmRun keeps the run that waits to be confirmed, and takes away what would have
+// taken it back.
+func ConfirmRun(ctx context.Context, o Options) (*Confirmed, error) {
+	e := &engine{o: o, j: o.Journal, store: &store{o.Journal}, report: &Report{}}
+	recovered, err := e.recover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	snap, err := e.j.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	if snap.Pending == nil {
+		return nil, ErrNothingPending
+	}
+	p, err := plan.ReadPending(snap.Pending)
+	if err != nil {
+		return nil, err
+	}
+	// From the commit on nothing takes the run back: a return that begins later finds
+	// nothing that waits.
+	if err := e.j.Do(func(tx *state.Tx) error { return tx.SetPending(nil) }); err != nil {
+		return nil, err
+	}
+	c := &Confirmed{Lineage: p.Lineage, Revision: p.Revision, Recovered: recovered}
+	return c, disarm(ctx, e.j, o.Host, p.Unit, true)
+}

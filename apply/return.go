@@ -1,0 +1,304 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golem/plan"
+	"golem/reconcilers"
+	"golem/scrolls"
+	"golem/state"
+)
+
+// A Returned is a run that was taken back because nobody confirmed it.
+type Returned struct {
+	Lineage  string              `json:"lineage"`
+	Revision int                 `json:"revision"` // the one that was taken back
+	As       int                 `json:"as"`       // the revision that says so
+	Leaves   []state.LeafOutcome `json:"leaves"`
+	Keys     []string            `json:"keys"`
+}
+
+// Sentence tells it to a person.
+func (r *Returned) Sentence() string {
+	return fmt.Sprintf("Taken back: nobody confirmed revision %d of %s; %d of its glyphs are as they were before it, as revision %d.",
+		r.Revision, r.Lineage, len(r.Keys), r.As)
+}
+
+// Wait returns once the run that waits to be confirmed is due to be taken back, or none
+// waits any more. open opens the journal, which is not held while time passes: the run
+// may still be going on, and somebody may confirm it.
+func Wait(ctx context.Context, h *reconcilers.Host, open func() (*state.Journal, error)) (*state.Journal, error) {
+	for {
+		j, err := open()
+		if err != nil {
+			return nil, err
+		}
+		left, err := dueIn(j, h)
+		if err != nil || left == 0 {
+			return j, err
+		}
+		if err := j.Close(); err != nil {
+			return nil, err
+		}
+		if err := h.Wait(ctx, left); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func dueIn(j *state.Journal, h *reconcilers.Host) (time.Duration, error) {
+	snap, err := j.Snapshot()
+	if err != nil || snap.Pending == nil {
+		return 0, err
+	}
+	p, err := plan.ReadPending(snap.Pending)
+	if err != nil {
+		return 0, err
+	}
+	return timeLeft(p, h), nil
+}
+
+// Return takes back the run that waits to be confirmed, by its own steps' inverses, newest
+// first: what it stopped is started, and what runs reads the files that were put back
+// (design: "--confirm-within"). It is nil where none waits. What cannot be taken back
+// keeps its receipt, and so does the wait: the next call tries again.
+//
+// inside says that the unit which takes the run back is what calls.
+func Return(ctx context.Context, o Options, inside bool) (*Returned, error) {
+	e := &engine{o: o, j: o.Journal, store: &store{o.Journal}, report: &Report{}, run: o.Run}
+	if _, err := e.recover(ctx); err != nil {
+		return nil, err
+	}
+	snap, err := e.j.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	unit := pendingUnit(e.j.Path())
+	var r *Returned
+	if snap.Pending != nil {
+		if r, err = e.takeRunBack(snap); err != nil {
+			return nil, &TouchedError{err}
+		}
+	}
+	return r, disarm(context.WithoutCancel(ctx), e.j, o.Host, unit, !inside)
+}
+
+// takeRunBack undoes a run's steps and journals that as a revision.
+func (e *engine) takeRunBack(snap *state.Snapshot) (*Returned, error) {
+	p, err := plan.ReadPending(snap.Pending)
+	if err != nil {
+		return nil, err
+	}
+	was, err := e.j.Revision(p.Lineage, p.Revision)
+	if err != nil {
+		return nil, err
+	}
+	all, err := e.j.StepsOf(snap.Pending.Run)
+	if err != nil {
+		return nil, err
+	}
+	steps := slices.DeleteFunc(all, func(s *state.Step) bool { return s.Status != state.Done })
+	e.prepareReturn(snap, p)
+	defer e.w.Close()
+	stuck := e.undoRun(steps)
+	failed := e.refireRun(steps, stuck)
+	if len(stuck) > 0 {
+		err := e.j.Do(func(tx *state.Tx) error { return reverse(tx, steps, stuck, errUnconfirmed) })
+		var causes []error
+		for _, s := range steps {
+			causes = append(causes, stuck[s])
+		}
+		return nil, errors.Join(append(causes, err)...)
+	}
+	return e.commitReturn(p, was, steps, failed)
+}
+
+var errUnconfirmed = errors.New("nobody confirmed the run")
+
+// prepareReturn gives the engine what undoing needs: the world, and the triggers of what is
+// in force.
+func (e *engine) prepareReturn(snap *state.Snapshot, p *plan.Pending) {
+	e.o.Lineage = p.Lineage
+	e.plan = &plan.Plan{Name: p.Lineage, Triggers: triggersInForce(snap, p.Lineage)}
+	e.report.at = map[string]*LeafReport{}
+	e.due = map[string]state.Due{}
+	for _, d := range snap.Due {
+		if d.Lineage == p.Lineage {
+			e.due[d.Name] = d
+		}
+	}
+	e.records = snap.Records
+	e.w = reconcilers.NewWorld(e.o.Host, e.store)
+	e.w.Ledger, e.w.Records = snap.Ledger, snap.Records
+	if e.o.Now == nil {
+		e.o.Now = time.Now
+	}
+	e.patience = e.newPatience(&plan.Leaf{})
+}
+
+func triggersInForce(snap *state.Snapshot, lineage string) []plan.Trigger {
+	var all []plan.Trigger
+	for _, a := range snap.Applied {
+		if a.Lineage != lineage {
+			continue
+		}
+		for _, t := range reconcilers.Triggers(a.Glyph) {
+			all = append(all, plan.Trigger{Trigger: t, Leaf: a.Leaf, Glyph: a.Glyph, Sort: a.Sort, Resource: a.Resource})
+		}
+	}
+	return all
+}
+
+// undoRun takes steps back, newest first, each as often as patience lasts. Beneath a step
+// that could not be taken back, the older ones on the same resource are left, too.
+func (e *engine) undoRun(steps []*state.Step) map[*state.Step]error {
+	stuck := map[*state.Step]error{}
+	held := map[string]error{}
+	ctx := context.Background() // the way back is not to be interrupted
+	for i := len(steps) - 1; i >= 0; i-- {
+		s := steps[i]
+		name := reconcilers.RecordKey(s.Sort, s.Resource)
+		err := held[name]
+		if err == nil {
+			err = e.persist(ctx, s.Leaf, keyOfStep(s), func() error {
+				return reconcilers.Reconcilers[s.Sort].Undo(ctx, e.w, e.store, s)
+			})
+		}
+		if err != nil {
+			held[name] = err
+			stuck[s] = fmt.Errorf("take back %s: %w", s.Resource, err)
+			continue
+		}
+		e.unremember(s)
+	}
+	return stuck
+}
+
+func keyOfStep(s *state.Step) scrolls.Key {
+	if len(s.Glyphs) > 0 {
+		return s.Glyphs[0].Key
+	}
+	return scrolls.Key(s.Resource)
+}
+
+// An unfired is a trigger that could not be fired.
+type unfired struct {
+	due state.Due
+	err error
+}
+
+// refireRun lets what runs read what was put back: the triggers that the steps pulled, of
+// the glyphs in force before and after. The files are back by then: a trigger that fails
+// stays due, and is told.
+func (e *engine) refireRun(steps []*state.Step, stuck map[*state.Step]error) []unfired {
+	ctx := context.Background()
+	var failed []unfired
+	if err := e.flush(ctx, plan.WaveLeaf); err != nil {
+		failed = append(failed, unfired{err: err})
+	}
+	pulled := map[string]bool{}
+	for _, t := range e.plan.Triggers {
+		for _, s := range steps {
+			for _, part := range s.Glyphs {
+				pulled[t.Name()] = pulled[t.Name()] || stuck[s] == nil && t.Calls(part)
+			}
+		}
+	}
+	fire, _ := e.plan.Firing(func(name string) bool { return pulled[name] }, "", true)
+	for _, t := range fire {
+		if err := e.pull(ctx, t); err != nil {
+			failed = append(failed, unfired{state.Due{Lineage: e.o.Lineage, Leaf: t.Leaf, Name: t.Name()}, err})
+		}
+	}
+	return failed
+}
+
+// commitReturn writes that the run is taken back. It is one commit: a return that dies
+// before it begins anew, and every undo may be done twice.
+func (e *engine) commitReturn(p *plan.Pending, was *state.Revision, steps []*state.Step, failed []unfired) (*Returned, error) {
+	r := &Returned{Lineage: p.Lineage, Revision: p.Revision}
+	r.Leaves, r.Keys = takenBackOf(steps)
+	e.run.Lineage, e.run.Command = p.Lineage, state.CommandReturn
+	e.run.Target, e.run.Source = p.Revision-1, was.Run.Source
+	if was.Run.Command == "apply" {
+		e.run.Digest = was.Run.Digest // that scroll is not to come back by itself
+	}
+	for _, f := range failed {
+		r.Leaves = append(r.Leaves, state.LeafOutcome{Leaf: plan.WaveLeaf, Outcome: Kept, Failures: []string{f.err.Error()}})
+	}
+	before, err := rulesBefore(e.j, p.Lineage, e.run.Target)
+	if err != nil {
+		return nil, err
+	}
+	rev := &state.Revision{Lineage: p.Lineage, Outcome: RolledBack, Leaves: r.Leaves}
+	err = e.do(func(tx *state.Tx) error {
+		if err := tx.Begin(&e.run); err != nil {
+			return err
+		}
+		if err := reverse(tx, steps, nil, errUnconfirmed); err != nil {
+			return err
+		}
+		if err := e.settleDues(tx, steps, failed); err != nil {
+			return err
+		}
+		applied, err := tx.Applied(p.Lineage)
+		if err != nil {
+			return err
+		}
+		rev.Run, rev.Declared = e.run, declaredOf(applied)
+		before.lay(rev.Declared)
+		if err := tx.SetPending(nil); err != nil {
+			return err
+		}
+		return tx.Commit(rev)
+	})
+	r.As = rev.Number
+	return r, err
+}
+
+// settleDues clears what the steps had made due, and leaves due what could not be fired.
+func (e *engine) settleDues(tx *state.Tx, steps []*state.Step, failed []unfired) error {
+	own := map[int64]bool{}
+	for _, s := range steps {
+		own[s.ID] = true
+	}
+	for _, d := range e.due {
+		if own[d.Step] {
+			if err := tx.ClearDue(d); err != nil {
+				return err
+			}
+		}
+	}
+	for _, f := range failed {
+		if f.due.Name == "" {
+			continue
+		}
+		if err := tx.SetDue(f.due); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takenBackOf lists the leaves and keys of steps.
+func takenBackOf(steps []*state.Step) (leaves []state.LeafOutcome, keys []string) {
+	leaves, keys = []state.LeafOutcome{}, []string{}
+	seen := map[string]bool{}
+	for _, s := range steps {
+		if !seen[s.Leaf] {
+			seen[s.Leaf] = true
+			leaves = append(leaves, state.LeafOutcome{Leaf: s.Leaf, Outcome: RolledBack, Failures: []string{errUnconfirmed.Error()}})
+		}
+		for _, part := range s.Glyphs {
+			if !seen["key "+string(part.Key)] {
+				seen["key "+string(part.Key)] = true
+				keys = append(keys, string(part.Key))
+			}
+		}
+	}
+	return leaves, keys
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"golem/apply"
+	"golem/plan"
+	"golem/state"
+)
+
+var confirmFlag = &cli.DurationFlag{
+	Name: "confirm-within", Usage: "take the run back unless golem confirm is called within `DURATION`, like 5m",
+}
+
+// confirming is what --confirm-within asks for; nil: it was not given.
+func (s *session) confirming() (*apply.Confirm, error) {
+	if !s.c.IsSet("confirm-within") {
+		return nil, nil
+	}
+	within := s.c.Duration("confirm-within")
+	if within < time.Second {
+		return nil, &usageError{command: s.c.FullName(), err: fmt.Errorf("--confirm-within %s: it is a duration of a second or more, like 5m", within)}
+	}
+	if err := s.host.CanReturn(); err != nil {
+		return nil, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find golem itself: %w", err)
+	}
+	return &apply.Confirm{Within: within, Program: program, Args: []string{"return", "--state", s.journal}}, nil
+}
+
+func (a *app) confirmCommand() *cli.Command {
+	return &cli.Command{
+		Name: "confirm", Usage: "keep a run made with --confirm-within",
+		Description: "Without it the run is taken back when its time is over, or at the next boot.\n" +
+			"Exits 1 where no run waits to be confirmed.",
+		Flags: []cli.Flag{jsonFlag}, Action: a.confirm,
+	}
+}
+
+func (a *app) confirm(ctx context.Context, c *cli.Command) error {
+	s, err := open(c)
+	if err != nil {
+		return err
+	}
+	if err := s.checkPending(); err != nil {
+		return err
+	}
+	journal, err := s.write(ctx)
+	if err != nil {
+		return err
+	}
+	confirmed, err := apply.ConfirmRun(ctx, apply.Options{Journal: journal, Host: s.host, Run: s.whoRuns("confirm", nil)})
+	if err = errors.Join(err, journal.Close()); err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return plan.WriteJSON(a.out, map[string]any{"format_version": plan.FormatVersion, "confirmed": confirmed})
+	}
+	out := a.printer(a.out)
+	if r := confirmed.Recovered; r != nil {
+		if err := out.Printf("%s\n", plan.Printable(r.Sentence())); err != nil {
+			return err
+		}
+	}
+	return out.Printf("Confirmed: revision %d of %s stays.\n", confirmed.Revision, plan.Printable(confirmed.Lineage))
+}
+
+// checkPending says so where nothing waits to be confirmed, before a journal is made or
+// locked.
+func (s *session) checkPending() error {
+	r, err := s.read()
+	if err != nil {
+		return err
+	}
+	snap, err := r.Snapshot()
+	if err == nil && snap.Pending == nil {
+		err = s.nothingPending(r)
+	}
+	return errors.Join(err, r.Close())
+}
+
+// nothingPending says that nothing waits, and what became of what did.
+func (s *session) nothingPending(r *state.Reader) error {
+	all, err := r.Revisions(s.c.String("name"))
+	if err != nil {
+		return err
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		if rev := all[i]; rev.Run.Command == state.CommandReturn {
+			return &returnedError{rev}
+		}
+	}
+	return apply.ErrNothingPending
+}
+
+// A returnedError says that it is too late to confirm.
+type returnedError struct{ rev *state.Revision }
+
+func (e *returnedError) Error() string {
+	return fmt.Sprintf("%s; the last that did was taken back at %s, as %s@%d", apply.ErrNothingPending,
+		e.rev.At.UTC().Format("2006-01-02T15:04:05Z"), e.rev.Lineage, e.rev.Number)
+}
+
+// returnCommand is what the units of an unconfirmed run call: it waits for the time, and
+// takes the run back if it still waits to be confirmed.
+func (a *app) returnCommand() *cli.Command {
+	return &cli.Command{
+		Name: "return", Hidden: true, Usage: "take an unconfirmed run back when its time is over; systemd calls this",
+		Action: func(ctx context.Context, c *cli.Command) error {
+			s, err := open(c)
+			if err != nil {
+				return err
+			}
+			journal, err := apply.Wait(ctx, s.host, func() (*state.Journal, error) { return s.writeAfter(ctx, time.Hour) })
+			if err != nil {
+				return err
+			}
+			return a.takeBack(ctx, s, journal, true)
+		},
+	}
+}
+
+// takeBack takes back the run that waits to be confirmed. inside says that its units do.
+func (a *app) takeBack(ctx context.Context, s *session, journal *state.Journal, inside bool) error {
+	r, err := apply.Return(ctx, apply.Options{Journal: journal, Host: s.host, Run: s.whoRuns(state.CommandReturn, nil)}, inside)
+	if err = errors.Join(err, journal.Close()); err != nil {
+		return err
+	}
+	if s.c.Bool("json") {
+		return plan.WriteJSON(a.out, map[string]any{"format_version": plan.FormatVersion, "returned": r})
+	}
+	if r == nil {
+		return a.printer(a.out).Printf("Nothing to take back: no run waits to be confirmed.\n")
+	}
+	return a.printer(a.out).Printf("%s\n", plan.Printable(r.Sentence()))
+}

@@ -1,0 +1,64 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"golem/state"
+)
+
+// Pending is a run that waits to be confirmed, as the journal has it.
+type Pending struct {
+	Lineage  string        `json:"lineage"`
+	Command  string        `json:"command"`
+	Revision int           `json:"revision"` // that the run is, or will be once it has ended
+	Within   time.Duration `json:"within"`   // how long there was to confirm it
+	Unit     string        `json:"unit"`     // of the systemd units that take it back
+	Boot     string        `json:"boot"`     // the boot that it was begun in
+	Due      time.Duration `json:"due"`      // that boot's uptime when it is taken back
+	Until    time.Time     `json:"until"`    // the same moment, as clocks showed it
+}
+
+// ReadPending reads what the journal has of a run that waits; nil stays nil.
+func ReadPending(p *state.Pending) (*Pending, error) {
+	if p == nil {
+		return nil, nil
+	}
+	var body Pending
+	if err := json.Unmarshal(p.Body, &body); err != nil {
+		return nil, fmt.Errorf("read what waits to be confirmed: %w", err)
+	}
+	return &body, nil
+}
+
+// Sentence tells what waits, and until when.
+func (p *Pending) Sentence() string {
+	return fmt.Sprintf("the %s of %s (revision %d) waits to be confirmed until %s",
+		p.Command, p.Lineage, p.Revision, p.Until.Format("15:04:05"))
+}
+
+// PendingJSON is a run that waits to be confirmed, as JSON has it.
+type PendingJSON struct {
+	Lineage  string `json:"lineage"`
+	Revision int    `json:"revision"`
+	Within   string `json:"within"`
+	Until    string `json:"until"`
+}
+
+// Clock is the moment as this host's clock shows it.
+func (p *PendingJSON) Clock() string {
+	at, err := time.Parse(time.RFC3339, p.Until)
+	if err != nil {
+		return p.Until
+	}
+	return at.Local().Format("15:04:05")
+}
+
+// JSON is how documents tell it; nil stays nil.
+func (p *Pending) JSON() *PendingJSON {
+	if p == nil {
+		return nil
+	}
+	return &PendingJSON{p.Lineage, p.Revision, p.Within.String(), p.Until.UTC().Format(time.RFC3339)}
+}
