@@ -72,16 +72,21 @@ type engine struct {
 	records map[string]*state.Record
 	touched map[string]bool // resources that this run's steps changed
 	wild    bool            // a program ran that may have changed any of them
-	due     map[string]state.Due
+	// firsts are the plan's first turns on each resource; nil until they are looked for.
+	firsts map[string]*reconcilers.Turn
+	due    map[string]state.Due
 	// patience is that of the leaf whose turn it is.
 	patience *patience
 	stuck    []string // paths that stay though the plan meant them to go
+	standing []string // what is in force, once every leaf has ended; nil before that
 	stuckOn  error    // why a step could not be taken back; nil: all could
-	queue    []func(*state.Tx) error
-	pulse    pulse
-	telling  sync.Mutex
-	seq      int
-	over     bool // nothing is told any more
+	// barred are the resources of such steps, and whose leaf's they are.
+	barred  map[string]string
+	queue   []func(*state.Tx) error
+	pulse   pulse
+	telling sync.Mutex
+	seq     int
+	over    bool // nothing is told any more
 }
 
 // Run brings the host to the scroll. The report is there even with an error, as far
@@ -92,7 +97,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	e := &engine{
 		o: o, j: o.Journal, store: &store{o.Journal}, run: o.Run,
-		records: map[string]*state.Record{}, touched: map[string]bool{},
+		records: map[string]*state.Record{}, touched: map[string]bool{}, barred: map[string]string{},
 	}
 	e.report = &Report{}
 	defer e.listen()()
@@ -196,17 +201,40 @@ func (e *engine) makePlan(ctx context.Context, w *reconcilers.World, snap *state
 }
 
 // needed says whether something stands at or beneath a path when the run is over:
-// what the plan declares, and what a failed leaf left.
+// what the plan declares, and what a failed leaf left. Once every leaf has ended, it is
+// what is in force: a leaf that failed does not need what it did not come to.
 func (e *engine) needed(path string) bool {
-	if e.plan.Needed(path) {
+	if e.standing == nil && e.plan.Needed(path) {
 		return true
 	}
-	for _, stuck := range e.stuck {
-		if stuck == path || len(stuck) > len(path) && stuck[:len(path)+1] == path+"/" {
-			return true
+	for _, names := range [][]string{e.stuck, e.standing} {
+		for _, name := range names {
+			if name == path || len(name) > len(path) && name[:len(path)+1] == path+"/" {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// stand lists what is in force, and what that keeps, but what the last wave is about.
+func (e *engine) stand() {
+	e.standing = []string{}
+	goes := map[string]bool{}
+	for _, t := range e.plan.Wave {
+		goes[reconcilers.RecordKey(t.Sort, t.Resource)] = true
+	}
+	for name, r := range e.records {
+		if goes[name] {
+			continue
+		}
+		if len(r.Layers) > 0 {
+			e.standing = append(e.standing, plan.NeedName(r.Sort, r.Resource))
+		}
+		for _, layer := range r.Layers {
+			e.standing = append(e.standing, reconcilers.Keeps(layer.Glyph)...)
+		}
+	}
 }
 
 // approved has the plan seen and agreed to. What lies outside the content ids needs

@@ -38,7 +38,7 @@ func (e *engine) fail(leaf *plan.Leaf, steps []*state.Step, failure error) error
 	}
 	if e.begun {
 		err := e.do(func(tx *state.Tx) error {
-			if err := reverse(tx, steps, stuck, failure); err != nil || len(stuck) > 0 {
+			if err := reverse(tx, steps, stuck, failure); err != nil {
 				return err
 			}
 			return e.leafEnd(tx, leaf, RolledBack, r.texts())
@@ -47,9 +47,7 @@ func (e *engine) fail(leaf *plan.Leaf, steps []*state.Step, failure error) error
 			return errors.Join(failure, err)
 		}
 	}
-	for _, s := range steps {
-		e.unremember(s)
-	}
+	e.forgetTaken(steps, stuck)
 	e.stay(leaf.Turns)
 	r.Outcome = RolledBack
 	e.ended(leaf, RolledBack)
@@ -106,9 +104,7 @@ func (e *engine) keep(ctx context.Context, leaf *plan.Leaf, batch []*reconcilers
 			return errors.Join(failure, err)
 		}
 	}
-	for _, s := range failed {
-		e.unremember(s)
-	}
+	e.forgetTaken(failed, stuck)
 	at := slices.IndexFunc(batch, func(t *reconcilers.Turn) bool { return keyOf(t) == failedKey(failure) })
 	if at > 0 && len(failed) > 0 && len(stuck) == 0 {
 		batch[0].Joint = nil // what a smaller batch does together, the plan did not see
@@ -121,11 +117,11 @@ func (e *engine) keep(ctx context.Context, leaf *plan.Leaf, batch []*reconcilers
 		}
 		done = append(done, steps...)
 	}
-	return e.keepDone(leaf, done, len(stuck) > 0)
+	return e.keepDone(leaf, done)
 }
 
 // keepDone writes the ends of a kept leaf's steps, and its own.
-func (e *engine) keepDone(leaf *plan.Leaf, done []*state.Step, stuck bool) error {
+func (e *engine) keepDone(leaf *plan.Leaf, done []*state.Step) error {
 	r := e.report.leaf(leaf.Path)
 	r.Outcome = Kept
 	e.stayUndone(leaf.Turns, done)
@@ -135,9 +131,6 @@ func (e *engine) keepDone(leaf *plan.Leaf, done []*state.Step, stuck bool) error
 				if err := tx.Done(s); err != nil {
 					return err
 				}
-			}
-			if stuck {
-				return nil
 			}
 			return e.leafEnd(tx, leaf, Kept, r.texts())
 		})
@@ -158,6 +151,27 @@ func (e *engine) stayUndone(turns []*reconcilers.Turn, done []*state.Step) {
 	e.stay(slices.DeleteFunc(slices.Clone(turns), func(t *reconcilers.Turn) bool {
 		return reached[reconcilers.RecordKey(t.Sort, t.Resource)]
 	}))
+}
+
+// forgetTaken brings the live records back to what was before steps that were taken back.
+// Of one that could not be, the ledger keeps what is still there, and no later leaf may
+// touch what it is about.
+func (e *engine) forgetTaken(steps []*state.Step, stuck map[*state.Step]error) {
+	for _, s := range steps {
+		if stuck[s] == nil {
+			e.unremember(s)
+			continue
+		}
+		setRecord(e.records, s, s.Before)
+		e.barred[reconcilers.RecordKey(s.Sort, s.Resource)] = s.Leaf
+	}
+}
+
+// A barredError says that a resource waits for the next run to take it back.
+type barredError struct{ resource, leaf string }
+
+func (e *barredError) Error() string {
+	return fmt.Sprintf("%s is not as it was: what %s did to it could not be taken back; the next run tries that again", e.resource, e.leaf)
 }
 
 // unremember brings the live records back to what was before a step.

@@ -51,6 +51,7 @@ func (e *engine) wave(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
+	e.stand()
 	var turns []*reconcilers.Turn
 	for _, t := range e.plan.Wave {
 		if !t.ByProduct() && (t.Sort != reconcilers.PathSort || !e.needed(t.Resource)) {
@@ -255,8 +256,11 @@ func (e *engine) refresh(ctx context.Context, rec reconcilers.Reconciler, leaf *
 		r := p.Request
 		r.Record, r.Now, r.Leaf, r.Untold = e.records[name], nil, leaf.Path, true
 		t, err := rec.Turn(ctx, e.w, r)
-		if err == nil && !e.wild && !e.touched[name] && t.Moved(p) {
+		if err == nil && !e.wild && !e.touched[name] && t.Moved(e.foremost(p)) {
 			err = fmt.Errorf("enact %s: %w", keyOf(p), reconcilers.ErrMoved)
+		}
+		if leaf, barred := e.barred[name]; err == nil && barred {
+			err = &barredError{p.Resource, leaf}
 		}
 		if err == nil {
 			err = rec.Fit(e.w, t)
@@ -282,7 +286,7 @@ func (e *engine) refresh(ctx context.Context, rec reconcilers.Reconciler, leaf *
 func (e *engine) join(ctx context.Context, leaf *plan.Leaf, rec reconcilers.Reconciler, turns, planned []*reconcilers.Turn) error {
 	err := rec.Join(ctx, e.w, turns)
 	if err == nil && len(turns) == len(planned) {
-		if is, ok := turns[0].Joint.(reconcilers.Sight); ok && planned[0].Joint != nil && !is.Same(planned[0].Joint) {
+		if is, ok := turns[0].Joint.(reconcilers.Sight); ok && planned[0].Joint != nil && !is.Same(planned[0].Joint) && !e.takesOver(is) {
 			err = fmt.Errorf("enact %s: %w", keyOf(turns[0]), reconcilers.ErrMoved)
 		}
 	}
@@ -298,6 +302,43 @@ func (e *engine) join(ctx context.Context, leaf *plan.Leaf, rec reconcilers.Reco
 		at = turn.At
 	}
 	return &stepError{keyOf(turns[at]), err}
+}
+
+// foremost is the first turn that the plan has on a turn's resource, which saw it as the
+// host had it: where nothing has touched it, an earlier leaf that was to has failed.
+func (e *engine) foremost(planned *reconcilers.Turn) *reconcilers.Turn {
+	if e.firsts == nil {
+		e.firsts = map[string]*reconcilers.Turn{}
+		for _, leaf := range e.plan.Leaves {
+			for _, t := range leaf.Turns {
+				if name := reconcilers.RecordKey(t.Sort, t.Resource); e.firsts[name] == nil {
+					e.firsts[name] = t
+				}
+			}
+		}
+	}
+	if first := e.firsts[reconcilers.RecordKey(planned.Sort, planned.Resource)]; first != nil {
+		return first
+	}
+	return planned
+}
+
+// takesOver says whether what a batch does together is all in the plan, though in another
+// leaf's turn: one that failed left it undone, and that is not this leaf's failure.
+func (e *engine) takesOver(is reconcilers.Sight) bool {
+	parts, ok := is.(reconcilers.Parted)
+	if !ok || !slices.ContainsFunc(e.report.Leaves, func(l *LeafReport) bool { return l.Outcome == RolledBack || l.Outcome == Kept }) {
+		return false
+	}
+	var planned []any
+	for _, leaf := range e.plan.Leaves {
+		for _, t := range leaf.Turns {
+			if t.Joint != nil {
+				planned = append(planned, t.Joint)
+			}
+		}
+	}
+	return parts.Among(planned)
 }
 
 // intend writes everything about the turns that must outlive a crash.

@@ -61,6 +61,9 @@ func (e *engine) recover(ctx context.Context) (*Recovered, error) {
 	if err := reconcilers.Flush(ctx, w); err != nil {
 		return nil, &TouchedError{fmt.Errorf("recover: %w", err)}
 	}
+	if err := e.leftOver(w, dead.Steps); err != nil {
+		return nil, &TouchedError{err}
+	}
 	r, rev := recovered(dead)
 	var before rules
 	if l := snap.Lineages[dead.Run.Lineage]; l != nil {
@@ -77,6 +80,28 @@ func (e *engine) recover(ctx context.Context) (*Recovered, error) {
 	return r, nil
 }
 
+// leftOver lets the ledger keep what steps made beside their glyphs and what is there all
+// the same: somebody else needs it by now.
+func (e *engine) leftOver(w *reconcilers.World, steps []*state.Step) error {
+	for _, s := range steps {
+		for i := range s.Ledger {
+			c := &s.Ledger[i]
+			looks, ok := reconcilers.Reconcilers[c.Sort].(reconcilers.Lasting)
+			if !ok || c.Before != nil || c.After == nil {
+				continue
+			}
+			there, err := looks.There(w, c.Resource)
+			if err != nil {
+				return fmt.Errorf("recover: look for %s: %w", c.Resource, err)
+			}
+			if there {
+				c.Before = c.After
+			}
+		}
+	}
+	return nil
+}
+
 // recovered is the account of a recovery, and the revision it makes of the attempt.
 func recovered(dead *state.Dead) (*Recovered, *state.Revision) {
 	r := &Recovered{
@@ -84,6 +109,9 @@ func recovered(dead *state.Dead) (*Recovered, *state.Revision) {
 		Leaves: append([]state.LeafOutcome{}, dead.Leaves...), Keys: []string{},
 	}
 	seen := map[string]bool{}
+	for _, leaf := range dead.Leaves { // one that ended, but for a step that could not be taken back
+		seen[leaf.Leaf] = true
+	}
 	for _, s := range dead.Steps {
 		if !seen[s.Leaf] {
 			seen[s.Leaf] = true

@@ -195,9 +195,12 @@ func (r *Report) blame(leaf string, err error) {
 
 // outcome is the run's: how its leaves ended taken together.
 func (r *Report) outcome() string {
-	settled, failed := 0, 0
+	settled, failed, kept := 0, 0, 0
 	for _, l := range r.Leaves {
 		switch {
+		case l.Outcome == Kept:
+			failed++
+			kept++
 		case l.Outcome != Settled:
 			failed++
 		case l.Leaf != plan.WaveLeaf: // which is no leaf of the scroll
@@ -207,7 +210,7 @@ func (r *Report) outcome() string {
 	switch {
 	case failed == 0:
 		return Settled
-	case settled == 0:
+	case settled+kept == 0:
 		return RolledBack
 	}
 	return "partial"

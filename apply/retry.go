@@ -33,43 +33,76 @@ func (e *engine) newPatience(leaf *plan.Leaf) *patience {
 	return &patience{policy: policy, now: e.o.Now, wait: wait}
 }
 
+// A tried is how often one glyph, trigger or check has failed, and how long it waits.
+type tried struct {
+	failures int
+	delays   *backoff.ExponentialBackOff
+}
+
 // try calls an attempt until it succeeds, cannot be mended, or the patience is at its
-// end. between is called before each attempt but the first, with the error and the
-// delay. It returns the number of attempts, and the last one's error.
-func (p *patience) try(ctx context.Context, attempt func() error, between func(n int, err error, wait time.Duration) error) (int, error) {
-	delays := &backoff.ExponentialBackOff{
-		InitialInterval: p.policy.BaseDelay, RandomizationFactor: p.policy.JitterFraction,
-		Multiplier: p.policy.BackoffMultiplier, MaxInterval: p.policy.MaxDelay,
+// end. An attempt says what of it failed: each has tries and delays of its own. between
+// is called before each attempt but the first, with what failed how often, the error and
+// the delay. It returns how often the most stubborn was tried, and the last error.
+func (p *patience) try(ctx context.Context, attempt func() (scrolls.Key, error), between func(key scrolls.Key, n int, err error, wait time.Duration) error) (int, error) {
+	all := map[scrolls.Key]*tried{}
+	tries := func(failed *tried) int {
+		most := 1
+		for _, one := range all {
+			n := one.failures
+			if one != failed {
+				n++
+			}
+			most = max(most, n)
+		}
+		return most
 	}
-	delays.Reset()
-	for n := 1; ; n++ {
-		err := attempt()
-		if err == nil || !reconcilers.Mendable(err) || ctx.Err() != nil {
-			return n, err
+	for {
+		key, err := attempt()
+		if err == nil {
+			return tries(nil), nil
+		}
+		one := all[key]
+		if one == nil {
+			one = p.fresh()
+			all[key] = one
+		}
+		one.failures++
+		if !reconcilers.Mendable(err) || ctx.Err() != nil {
+			return tries(one), err
 		}
 		now := p.now()
 		if p.failed.IsZero() {
 			p.failed = now
 		}
-		wait := max(delays.NextBackOff(), 0)
-		if n >= p.policy.MaxAttempts || now.Add(wait).Sub(p.failed) > p.policy.MaxElapsed {
-			return n, err
+		wait := max(one.delays.NextBackOff(), 0)
+		if one.failures >= p.policy.MaxAttempts || now.Add(wait).Sub(p.failed) > p.policy.MaxElapsed {
+			return tries(one), err
 		}
-		if berr := between(n, err, wait); berr != nil {
-			return n, errors.Join(err, berr)
+		if berr := between(key, one.failures, err, wait); berr != nil {
+			return tries(one), errors.Join(err, berr)
 		}
 		if serr := p.wait(ctx, wait); serr != nil {
-			return n, err
+			return tries(one), err
 		}
 	}
 }
 
+func (p *patience) fresh() *tried {
+	delays := &backoff.ExponentialBackOff{
+		InitialInterval: p.policy.BaseDelay, RandomizationFactor: p.policy.JitterFraction,
+		Multiplier: p.policy.BackoffMultiplier, MaxInterval: p.policy.MaxDelay,
+	}
+	delays.Reset()
+	return &tried{delays: delays}
+}
+
 // persist calls an attempt as often as a leaf's patience lets it, and tells each retry.
 func (e *engine) persist(ctx context.Context, leaf string, key scrolls.Key, attempt func() error) error {
-	attempts, err := e.patience.try(ctx, attempt, func(n int, err error, wait time.Duration) error {
-		e.tellRetry(leaf, key, n, err, wait)
-		return nil
-	})
+	attempts, err := e.patience.try(ctx, func() (scrolls.Key, error) { return key, attempt() },
+		func(_ scrolls.Key, n int, err error, wait time.Duration) error {
+			e.tellRetry(leaf, key, n, err, wait)
+			return nil
+		})
 	if r := e.report.at[leaf]; r != nil { // the last wave has one only where it acts
 		r.attempted(attempts)
 		r.tried(key, attempts)
@@ -79,20 +112,18 @@ func (e *engine) persist(ctx context.Context, leaf string, key scrolls.Key, atte
 
 // enactAgain enacts a batch whose intents are on disk, as often as the leaf's policy
 // lets it. A retry captures nothing: it starts from what was captured, which the undo
-// of the failed attempt has brought back, unless the reconciler can go on from where it
-// failed.
+// of the failed attempt has brought back.
 func (e *engine) enactAgain(ctx context.Context, leaf *plan.Leaf, rec reconcilers.Reconciler, turns []*reconcilers.Turn) (failed int, err error) {
 	failures := map[int]int{} // by turn
-	attempts, err := e.patience.try(ctx, func() error {
+	attempts, err := e.patience.try(ctx, func() (scrolls.Key, error) {
 		var err error
-		failed, err = rec.Enact(ctx, e.w, e.store, turns)
-		return err
-	}, func(n int, err error, wait time.Duration) error {
-		failures[failed]++
-		e.tellRetry(leaf.Path, keyOf(turns[failed]), n, err, wait)
-		if r, ok := rec.(reconcilers.Resumer); ok && r.Resumes() {
-			return nil
+		if failed, err = rec.Enact(ctx, e.w, e.store, turns); err != nil {
+			return keyOf(turns[failed]), err
 		}
+		return "", nil
+	}, func(key scrolls.Key, n int, err error, wait time.Duration) error {
+		failures[failed]++
+		e.tellRetry(leaf.Path, key, n, err, wait)
 		return e.takeBack(context.WithoutCancel(ctx), turns)
 	})
 	r := e.report.leaf(leaf.Path)

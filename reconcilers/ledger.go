@@ -252,3 +252,23 @@ func someNames(names []string) string {
 	}
 	return text
 }
+
+// A Lasting is a reconciler that can say whether a by-product is still there.
+type Lasting interface {
+	There(w *World, resource string) (bool, error)
+}
+
+// There implements Lasting.
+func (surfaces) There(w *World, resource string) (bool, error) {
+	n, err := w.Host.observe(w.d, resource, 0)
+	return n.Type == Dir, err
+}
+
+// There implements Lasting.
+func (packages) There(w *World, resource string) (bool, error) {
+	v, err := readDpkg(context.Background(), w.Host)
+	if err != nil {
+		return false, err
+	}
+	return v.state(resource).there(), nil
+}

@@ -7,10 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Resumer is a reconciler whose Enact, called again after it failed, goes on from
-// there: nothing has to be taken back first.
-type Resumer interface{ Resumes() bool }
-
 // passing are the system's errors that go away by themselves. Whatever else the system
 // says of a file (no room, no permission, read-only), it will say again.
 var passing = []error{unix.EAGAIN, unix.EBUSY, unix.EINTR, unix.ETXTBSY, unix.ETIMEDOUT, unix.ESTALE}

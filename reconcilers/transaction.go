@@ -32,6 +32,22 @@ func (t *transaction) Same(other any) bool {
 	return !ok || slices.EqualFunc(t.effects, was.effects, sameEffect)
 }
 
+// Among implements Parted: whatever a package is now, it becomes what was shown.
+func (t *transaction) Among(others []any) bool {
+	shown := func(e pkgEffect) bool {
+		for _, other := range others {
+			if o, ok := other.(*transaction); ok && slices.ContainsFunc(o.effects, func(b pkgEffect) bool {
+				b.From = e.From
+				return sameEffect(e, b)
+			}) {
+				return true
+			}
+		}
+		return false
+	}
+	return !slices.ContainsFunc(t.effects, func(e pkgEffect) bool { return !shown(e) })
+}
+
 func sameEffect(a, b pkgEffect) bool {
 	return a.Resource == b.Resource && a.From.Version == b.From.Version && a.From.Status == b.From.Status &&
 		a.To.Version == b.To.Version && a.To.Status == b.To.Status && a.Purge == b.Purge

@@ -103,6 +103,12 @@ type Sight interface {
 	Same(other any) bool
 }
 
+// A Parted is a Sight of several parts.
+type Parted interface {
+	// Among says whether each part has its like in one of others.
+	Among(others []any) bool
+}
+
 // Moved says whether what a fresh turn saw differs from what the approved plan saw.
 func (t *Turn) Moved(planned *Turn) bool {
 	now, ok := t.Seen.(Sight)
