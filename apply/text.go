@@ -87,7 +87,7 @@ func (l *LeafReport) sentence() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))
 		}
 	}
-	applied := l.count(func(g GlyphReport) bool { return g.Outcome == Applied })
+	applied := l.count(Applied)
 	switch l.Outcome {
 	case RolledBack:
 		parts = append(parts, "it failed, and is as it was before this run")
@@ -101,10 +101,10 @@ func (l *LeafReport) sentence() string {
 		}
 	case Skipped:
 		parts = append(parts, "not reached")
-		add(l.count(func(g GlyphReport) bool { return g.Outcome == NotReached }), "to apply")
+		add(l.count(NotReached), "to apply")
 	default:
 		add(applied, "applied")
-		add(l.count(func(g GlyphReport) bool { return g.Outcome == Applied && !g.Changed }), "of them was so already")
+		add(l.already(), "so already")
 		add(len(l.fired), "told to read what changed")
 	}
 	add(l.Unchanged, "unchanged")
@@ -115,10 +115,22 @@ func (l *LeafReport) sentence() string {
 	return text
 }
 
-func (l *LeafReport) count(is func(GlyphReport) bool) int {
+// count counts the glyphs that ended in one way.
+func (l *LeafReport) count(outcome string) int {
 	n := 0
 	for _, g := range l.Glyphs {
-		if is(g) {
+		if g.Outcome == outcome {
+			n++
+		}
+	}
+	return n
+}
+
+// already counts the glyphs for which nothing had to be changed.
+func (l *LeafReport) already() int {
+	n := 0
+	for _, g := range l.Glyphs {
+		if g.Outcome == Applied && !g.Changed {
 			n++
 		}
 	}

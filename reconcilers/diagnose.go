@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -36,7 +37,12 @@ func Diagnose(err error) (cause string, found []Diagnostic) {
 	}
 	if errors.As(err, &failed) && failed.Said != "" {
 		lines := said(failed.Said)
-		found = append(found, Diagnostic{"stderr", failed.brief(), lines})
+		if apt := (*AptError)(nil); errors.As(err, &apt) {
+			lines = slices.DeleteFunc(lines, isNoise)
+		}
+		if len(lines) > 0 {
+			found = append(found, Diagnostic{"stderr", failed.brief(), lines})
+		}
 		if len(lines) > 1 {
 			cause = strings.Replace(cause, failed.Error(), fmt.Sprintf("run %s: %s", failed.Argv[0], failed.Err), 1)
 		}
