@@ -19,8 +19,9 @@ type eventWriter struct {
 	quiet  bool
 	asJSON bool
 	seq    int
-	asked  bool  // a person said yes
-	begun  bool  // an event stands on a line of its own
+	asked  bool  // a person was asked, and an empty line follows the answer
+	spaced bool  // what happens stands apart from the plan
+	logged bool  // events stand there, a line each
 	live   *live // nil: not at a terminal
 	// started are the leaves that were told of.
 	started map[string]bool
@@ -58,6 +59,9 @@ func (w *eventWriter) tell(ev apply.Event) {
 		_ = w.a.printer(w.a.out).Printf("%s\n\n", plan.Printable(ev.Message))
 	case w.quiet:
 	case w.live != nil:
+		if ev.Leaf != "" {
+			_ = w.space()
+		}
 		w.live.event(ev)
 	default:
 		w.log(ev)
@@ -73,11 +77,20 @@ func (w *eventWriter) log(ev apply.Event) {
 	if text == "" || ev.Type == "leaf_ended" && !w.started[ev.Leaf] {
 		return // a leaf that had nothing to do
 	}
-	if !w.begun && !w.asked {
-		text = "\n" + text
+	if ev.Leaf != "" { // before the plan, there is nothing to stand apart from
+		_ = w.space()
+		w.logged = true
 	}
-	w.begun = true
 	_ = w.a.printer(w.a.out).Printf("%s\n", text)
+}
+
+// space puts an empty line behind the plan, once.
+func (w *eventWriter) space() error {
+	if w.spaced || w.asked {
+		return nil
+	}
+	w.spaced = true
+	return w.a.printer(w.a.out).Printf("\n")
 }
 
 // watch is given to the engine, and called with what the run is at.
@@ -110,10 +123,12 @@ func (w *eventWriter) report(r *apply.Report) error {
 		return nil
 	}
 	out := w.a.printer(w.a.out)
-	if !w.asked || w.begun { // after the answer there is an empty line already
-		if err := out.Printf("\n"); err != nil {
-			return err
-		}
+	err := w.space()
+	if w.logged {
+		err = out.Printf("\n")
+	}
+	if err != nil {
+		return err
 	}
 	return r.Text(out)
 }

@@ -170,7 +170,7 @@ func (v *live) lines(columns, rows int) []string {
 	for _, l := range leaves {
 		width = max(width, runewidth.StringWidth(plan.Printable(l.name)))
 	}
-	width = min(width, maxLeafName, columns/2)
+	width = min(width, maxLeafName, columns/3)
 	var lines []string
 	if len(hidden) > 0 && len(lines) < room {
 		lines = append(lines, v.line(columns, "·", before(hidden)))
