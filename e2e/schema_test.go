@@ -454,3 +454,91 @@ func fitsSchema(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 }
+
+// everyEnd has a leaf for each way in which one can end by itself, and fails twice.
+const everyEnd = `
+name = "web"
+scroll "a" {
+  file "/etc/motd" { content = "hello\n" }
+}
+scroll "bad" {
+  policy {
+    retry {
+      max_attempts = 2
+      base_delay   = "1ms"
+    }
+  }
+  file "/etc/bad" { content = "bad\n" }
+  check "command" {
+    run = ["sh", "-c", "echo the reason >&2; echo and more >&2; exit 4"]
+  }
+}
+scroll "kept" {
+  policy {
+    on_exhaust = "keep"
+    retry { max_attempts = 1 }
+  }
+  file "/etc/kept" { content = "kept\n" }
+  check "command" { run = ["false"] }
+}
+`
+
+func TestTheReportOfEveryEndFitsItsSchema(t *testing.T) {
+	v := newValidator()
+	s := newStage(t)
+	s.declare(t, "name = \"web\"\nscroll \"a\" {\n  file \"/etc/motd\" { content = \"hello\\n\" }\n}\n")
+	s.run(t, 0, "apply", "--auto-approve")
+	s.declare(t, everyEnd)
+	a := s.run(t, 3, "apply", "--auto-approve", "--json")
+	report := reportOf(t, v, a.stdout)
+	type leaf struct {
+		Leaf, Outcome       string
+		Attempts, Unchanged int
+		Glyphs              []struct{ Key, Outcome string }
+		Failures            []struct {
+			Key, Cause  string
+			Diagnostics []struct {
+				Kind, Of string
+				Lines    []string
+			}
+		}
+	}
+	var got struct {
+		Outcome string
+		Leaves  []leaf
+	}
+	text, err := json.Marshal(report)
+	if err == nil {
+		err = json.Unmarshal(text, &got)
+	}
+	if err != nil || got.Outcome != "partial" || len(got.Leaves) != 3 {
+		t.Fatalf("%v: %s", err, text)
+	}
+	for i, want := range []string{"a settled 0 attempts 1 unchanged []", "bad rolled_back 2 attempts 0 unchanged [{file:/etc/bad rolled_back}]", "kept kept 1 attempts 0 unchanged [{file:/etc/kept applied}]"} {
+		l := got.Leaves[i]
+		if is := fmt.Sprintf("%s %s %d attempts %d unchanged %v", l.Leaf, l.Outcome, l.Attempts, l.Unchanged, l.Glyphs); is != want {
+			t.Errorf("%s, want %s", is, want)
+		}
+	}
+	f := got.Leaves[1].Failures[0]
+	if f.Cause != "check command: run sh: exit status 4" || len(f.Diagnostics) != 1 || f.Diagnostics[0].Kind != "stderr" ||
+		!slices.Equal(f.Diagnostics[0].Lines, []string{"the reason", "and more"}) {
+		t.Errorf("the failure is %+v", f)
+	}
+	for _, event := range []string{"leaf_started", "enacting", "enacted", "checking", "retrying", "failed", "leaf_ended"} {
+		if !strings.Contains(a.stdout, fmt.Sprintf("{\"type\":%q,", event)) {
+			t.Errorf("no event is %s:\n%s", event, a.stdout)
+		}
+	}
+}
+
+func TestASignOfLifeFitsItsSchema(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.declare(t, "name = \"web\"\nfile \"/etc/a\" { content = \"a\" }\ncheck \"command\" {\n  run     = [\"sleep\", \"10.5\"]\n  timeout = \"1m\"\n}\n")
+	a := s.run(t, 0, "apply", "--auto-approve", "--json")
+	reportOf(t, newValidator(), a.stdout)
+	if n := strings.Count(a.stdout, `"type":"alive"`); n != 1 || !strings.Contains(a.stdout, `"leaf":"web","key":"","elapsed":10,"message":"sleep 10.5"`) {
+		t.Errorf("%d signs of life:\n%s", n, a.stdout)
+	}
+}
