@@ -17,7 +17,9 @@ func mixedRun(t *testing.T) *apply.Report {
 	h := newUnitHost(t)
 	h.write(t, "/etc/found", "found")
 	h.ctl("start", "web.service")
-	idle := func() *scrolls.Leaf { return leafOf("idle", fileGlyph("/etc/idle", "idle"), fileGlyph("/etc/too", "too")) }
+	idle := func() *scrolls.Leaf {
+		return leafOf("idle", fileGlyph("/etc/idle", "idle"), fileGlyph("/etc/too", "too"))
+	}
 	h.mustApply(t, scrollOf(idle()))
 	failing := leafOf("failing", fileGlyph("/etc/one", "1"), service("web", "state", "stopped"), service("plain", "state", "running"),
 		service("fail", "state", "running"), fileGlyph("/etc/two", "2"))
