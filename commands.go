@@ -286,6 +286,7 @@ func (a *app) recover(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	snap, err := reader.Snapshot()
+	pinned := reader.Pinned()
 	if err = errors.Join(err, reader.Close()); err != nil {
 		return err
 	}
@@ -293,7 +294,7 @@ func (a *app) recover(ctx context.Context, c *cli.Command) error {
 	if unconfirmed && snap.Pending == nil {
 		return apply.ErrNothingPending
 	}
-	if snap.Dead == nil && !unconfirmed {
+	if snap.Dead == nil && !unconfirmed && !pinned {
 		return a.tellRecovered(c, nil)
 	}
 	journal, err := s.write(ctx)

@@ -106,7 +106,10 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return e.report, err
 	}
-	if err := e.lookAndPlan(ctx); err != nil {
+	if err = e.sweepReturn(ctx); err == nil {
+		err = e.lookAndPlan(ctx)
+	}
+	if err != nil {
 		if recovered != nil {
 			err = &TouchedError{err}
 		}

@@ -84,6 +84,18 @@ func (e *engine) disarmIdle(ctx context.Context) error {
 	return disarm(context.WithoutCancel(ctx), e.j, e.o.Host, unit, true)
 }
 
+// sweepReturn takes away what a confirmation or a return that died has left behind.
+func (e *engine) sweepReturn(ctx context.Context) error {
+	if !e.j.Pinned() || e.o.Host.CanReturn() != nil {
+		return nil
+	}
+	snap, err := e.j.Snapshot()
+	if err != nil || snap.Pending != nil {
+		return err
+	}
+	return disarm(ctx, e.j, e.o.Host, pendingUnit(e.j.Path()), true)
+}
+
 // disarm takes away what would take a run back.
 func disarm(ctx context.Context, j *state.Journal, h *reconcilers.Host, unit string, waiting bool) error {
 	if err := h.Disarm(ctx, unit, waiting); err != nil {

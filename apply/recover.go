@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"golem/plan"
@@ -24,7 +25,8 @@ type Recovered struct {
 // none.
 func Recover(ctx context.Context, o Options) (*Recovered, error) {
 	e := &engine{o: o, j: o.Journal, store: &store{o.Journal}, report: &Report{}}
-	return e.recover(ctx)
+	r, err := e.recover(ctx)
+	return r, errors.Join(err, e.sweepReturn(ctx))
 }
 
 // recover takes back the leaf that was in flight when a run died, from the steps' own

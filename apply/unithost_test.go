@@ -72,6 +72,9 @@ func unitHostAt(l *lawHost) *unitHost {
 func runBySystemd(host *reconcilers.Host, sd *fake.Systemd) {
 	host.Booted = true
 	host.Exec = func(_ context.Context, c reconcilers.Command) (reconcilers.Output, error) {
+		if strings.HasSuffix(c.Argv[0], ".golem") { // the pinned golem, which says that it runs
+			return reconcilers.Output{}, nil
+		}
 		a, ok := sd.Run(c.Argv...)
 		out := reconcilers.Output{Stdout: []byte(a.Out), Stderr: []byte(a.Err)}
 		if !ok {

@@ -313,6 +313,66 @@ func (m *machine) letIn() {
 // lets says whether root is let in.
 func (m *machine) lets() bool { return m.run("ssh", "root@127.0.0.1", "true").code == 0 }
 
+// TestConfirmSurvivesEveryKill kills golem and systemctl at every call of a run that waits
+// to be confirmed, of its confirmation and of its return: the host is never changed without
+// something that stands ready to take that back, and what stands ready goes in the end.
+func TestConfirmSurvivesEveryKill(t *testing.T) {
+	t.Parallel()
+	for _, act := range []string{"apply", "confirm", "recover"} {
+		t.Run(act, func(t *testing.T) {
+			t.Parallel()
+			m := lawHost(t)
+			s := newSaboteur(m, "systemctl")
+			stop := "  service \"law-busy\" {\n    state = \"stopped\"\n  }\n"
+			if act == "confirm" {
+				stop = "" // what a confirmed run stopped, destroy does not start
+			}
+			m.declare(motd("new") + "scroll \"unit\" {\n  service \"law-idle\" {\n    state = \"running\"\n  }\n" + stop + "}\n")
+			apply := []string{"golem", "apply", "--auto-approve", "--confirm-within", "1h", site}
+			args := map[string][]string{"apply": apply, "confirm": {"golem", "confirm"}, "recover": {"golem", "recover", "--unconfirmed"}}[act]
+			found := m.print()
+			ways := []string{killedAtStart, killedAtEnd, killedUnder, killedMidway}
+			for n := 1; !t.Failed(); n++ {
+				if act != "apply" {
+					m.must(apply...)
+				}
+				at := s.at(n, ways[n%len(ways)], func() { m.run(args...) })
+				if at != "" && act == "apply" && m.read("/etc/motd") == "new\n" && strings.Count(m.returnUnits(), "\n") < 4 {
+					t.Errorf("%s: the host is changed, and what stands ready is\n%s", at, m.returnUnits())
+				}
+				m.settleReturn(act == "confirm")
+				if at == "" {
+					if n < 4 {
+						t.Errorf("%s called systemctl %d times", act, n-1)
+					}
+					return
+				}
+				m.same(at, found)
+			}
+		})
+	}
+}
+
+// settleReturn brings what is left of an unconfirmed run to its end, as the timer or the
+// next boot would. stays says that the run may have been confirmed: it is destroyed then.
+func (m *machine) settleReturn(stays bool) {
+	m.t.Helper()
+	if a := m.run("golem", "recover", "--unconfirmed"); a.code != 0 && !strings.Contains(a.stderr, "no run waits") {
+		m.t.Errorf("recover --unconfirmed: exit %d\n%s%s", a.code, a.stdout, a.stderr)
+	}
+	for unit := range strings.FieldsSeq(m.sh("cd /etc/systemd/system; ls | grep 'golem-return-.*service$' || true")) {
+		m.must("systemctl", "daemon-reload") // a boot reads the files anew
+		m.must("systemctl", "start", unit)
+	}
+	if stays {
+		m.destroyed()
+	}
+	m.golem(0, "recover") // of a return that died at its very end the next run clears the rest
+	if units := m.returnUnits(); units != "" {
+		m.t.Errorf("there still is\n%s", units)
+	}
+}
+
 func TestJSONOfAConfirmation(t *testing.T) {
 	t.Parallel()
 	m := boot(t)

@@ -24,6 +24,11 @@ type unitState struct {
 	// Beside are the states of the units that stop with it or are stopped for it: the
 	// sockets, timers and paths that would start it again, and those that need it.
 	Beside map[string]string `json:"beside,omitempty"`
+	// Masks are the masks of those of them that run all the same: they bar starting them
+	// again.
+	Masks []unitLink `json:"masks,omitempty"`
+	// Serves are the services of a socket that run.
+	Serves []string `json:"serves,omitempty"`
 	// Rivals are units that run and that its start would stop, and Pulls those that do
 	// not run and that its start may start with it.
 	Rivals []string `json:"rivals,omitempty"`
@@ -31,6 +36,14 @@ type unitState struct {
 }
 
 func (s *unitState) running() bool { return s.Active == "active" || s.Active == "reloading" }
+
+// masksOf are the links that mask a unit.
+func (s unitState) masksOf(id string) []unitLink {
+	return slices.DeleteFunc(slices.Clone(s.Links), func(l unitLink) bool {
+		_, name := split(l.Path)
+		return !l.masks() || name != id
+	})
+}
 
 // unitDoings are what golem did to a unit and what stands of it: each fact on its own,
 // so that each is given back on its own.
@@ -88,8 +101,21 @@ func (w *World) stateOf(ctx context.Context, u *unit, done unitDoings, starts bo
 	if len(beside) > 0 {
 		s.Beside = map[string]string{}
 	}
-	for id, o := range beside {
-		s.Beside[id] = o.Active
+	for _, id := range slices.Sorted(maps.Keys(beside)) {
+		s.Beside[id] = beside[id].Active
+		if !strings.HasPrefix(beside[id].File, "masked") {
+			continue
+		}
+		own, err := w.linksOf(id, unitDoings{})
+		if err != nil {
+			return s, err
+		}
+		s.Masks = append(s.Masks, own.masksOf(id)...)
+	}
+	if u.kind() == "socket" {
+		if s.Serves, err = w.upOf(ctx, u.Triggers); err != nil {
+			return s, err
+		}
 	}
 	if !starts {
 		return s, nil
@@ -101,6 +127,21 @@ func (w *World) stateOf(ctx context.Context, u *unit, done unitDoings, starts bo
 	s.Rivals = slices.Sorted(maps.Keys(rivals))
 	s.Pulls, err = w.pulls(ctx, u)
 	return s, err
+}
+
+// upOf lists those of some units that run.
+func (w *World) upOf(ctx context.Context, names []string) ([]string, error) {
+	found, err := w.units(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	var up []string
+	for _, name := range names {
+		if found[name].running() {
+			up = append(up, name)
+		}
+	}
+	return up, nil
 }
 
 // beside finds, of units and all that need them, those that run, and the unit's triggers.

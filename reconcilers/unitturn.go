@@ -267,12 +267,7 @@ func (k *unitWork) puts() []unitLink {
 }
 
 // masks are the links that mask the unit now, before anything is done.
-func (k *unitWork) masks() []unitLink {
-	return slices.DeleteFunc(slices.Clone(k.now.Links), func(l unitLink) bool {
-		_, name := split(l.Path)
-		return !l.masks() || name != k.u.ID
-	})
-}
+func (k *unitWork) masks() []unitLink { return k.now.masksOf(k.u.ID) }
 
 func (k *unitWork) decideMask() {
 	if k.wish.masked == nil {

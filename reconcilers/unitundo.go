@@ -58,7 +58,7 @@ func (w *World) putLinks(id string, before unitState) error {
 		return err
 	}
 	defer w.forgetUnits()
-	for _, l := range differ(before.Links, now.Links) {
+	for _, l := range slices.Concat(differ(before.Links, now.Links), before.Masks) {
 		if err := w.Host.putLink(l, before.Dirs); err != nil {
 			return err
 		}
@@ -66,11 +66,12 @@ func (w *World) putLinks(id string, before unitState) error {
 	return nil
 }
 
-// liftMasks takes a unit's masks for the moment of a start.
-func (w *World) liftMasks(id string, before unitState) error {
+// liftMasks takes the masks of units that are to start, for that moment: those of a unit
+// itself and of those beside it. putLinks puts them back.
+func (w *World) liftMasks(down []string, id string, before unitState) error {
 	defer w.forgetUnits()
-	for _, l := range before.Links {
-		if _, name := split(l.Path); l.masks() && name == id {
+	for _, l := range slices.Concat(before.masksOf(id), before.Masks) {
+		if _, name := split(l.Path); slices.Contains(down, name) {
 			if _, err := w.Host.takeLink(l); err != nil {
 				return err
 			}
@@ -91,6 +92,16 @@ func (w *World) undoStop(ctx context.Context, id string, before unitState) error
 	}
 	if before.running() && !u.running() {
 		down = append(down, id)
+		if u.kind() == "socket" { // nor can one whose service runs: that is started anew
+			up, err := w.upOf(ctx, u.Triggers)
+			if err == nil {
+				err = w.stopUnits(ctx, up...)
+			}
+			if err != nil {
+				return err
+			}
+			down = append(down, up...)
+		}
 	} else if socket && u.running() {
 		// A socket cannot be started beside its running service.
 		if err := w.stopUnits(ctx, id); err != nil {
@@ -103,10 +114,8 @@ func (w *World) undoStop(ctx context.Context, id string, before unitState) error
 	if len(down) == 0 {
 		return w.undoPulls(ctx, before)
 	}
-	if slices.Contains(down, id) {
-		if err := w.liftMasks(id, before); err != nil {
-			return err
-		}
+	if err := w.liftMasks(down, id, before); err != nil {
+		return err
 	}
 	if err := w.rereadUnits(ctx, u); err != nil {
 		return err
@@ -169,7 +178,7 @@ func isTrigger(name string) bool {
 // fallen lists the units beside one that were up before and are not any more. socket
 // says that a socket is among them.
 func (w *World) fallen(ctx context.Context, before unitState) (down []string, socket bool, err error) {
-	names := slices.Concat(before.up(func(string) bool { return true }), before.Rivals)
+	names := slices.Concat(before.up(func(string) bool { return true }), before.Rivals, before.Serves)
 	found, err := w.units(ctx, names...)
 	if err != nil {
 		return nil, false, err

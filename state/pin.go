@@ -43,6 +43,16 @@ func (j *Journal) pin(program, to string) error {
 	return publish(dst, to, j.o, "pin")
 }
 
+// Pinned says whether there is such a copy, whole or not.
+func (s *store) Pinned() bool {
+	for _, name := range []string{pinned(s.path), pinned(s.path) + ".new"} {
+		if _, err := os.Lstat(name); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // Unpin removes the copy. It is no error if there is none.
 func (j *Journal) Unpin() error {
 	if err := j.o.fault("unpin"); err != nil {
