@@ -55,7 +55,7 @@ func (a *app) approve(ctx context.Context, c *cli.Command, p *plan.Plan, events 
 		return false, err
 	}
 	if within := c.Duration("confirm-within"); within > 0 && !c.Bool("json") {
-		fmt.Fprintf(a.out, "\nUnless somebody calls golem confirm within %s of its end, it is taken back.\n", within)
+		fmt.Fprintf(a.out, "\nIt is taken back unless golem confirm is called within %s of its end.\n", plan.Lasting(within))
 	}
 	if c.Bool("auto-approve") {
 		return true, nil

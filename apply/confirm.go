@@ -41,7 +41,7 @@ func (e *engine) arm(ctx context.Context) error {
 		return errors.Join(err, disarm(context.WithoutCancel(ctx), e.j, e.o.Host, armed.Unit, true))
 	}
 	e.armed = armed
-	e.tell(Event{Type: "armed", Message: fmt.Sprintf("taken back unless confirmed within %s", c.Within)})
+	e.tell(Event{Type: "armed", Message: fmt.Sprintf("taken back unless confirmed within %s", plan.Lasting(c.Within))})
 	return nil
 }
 

@@ -39,7 +39,7 @@ func (r *Report) Text(out *plan.Printer) error {
 	}
 	b.WriteString(r.verdict(out) + "\n")
 	if p := r.Pending; p != nil && r.recorded {
-		fmt.Fprintf(b, "%s Call golem confirm within %s to keep it, or it is taken back at %s.\n", out.Warn("Not confirmed yet."), p.Within, p.Clock())
+		fmt.Fprintf(b, "%s golem confirm keeps it; else it is taken back at %s.\n", out.Warn("Not confirmed yet:"), p.Clock())
 	}
 	if r.Plan.Back != 0 && r.recorded {
 		b.WriteString("The scroll's files are as they were: the next apply of them goes forward again.\n")

@@ -42,8 +42,8 @@ func TestConfirmedRunStays(t *testing.T) {
 	found := m.print()
 	m.declare(motd("new"))
 	a := m.apply("--confirm-within", "1h")
-	saysAll(t, a.stdout, "Unless somebody calls golem confirm within 1h0m0s of its end, it is taken back.")
-	saysAll(t, a.stdout, "Not confirmed yet. Call golem confirm within 1h0m0s to keep it")
+	saysAll(t, a.stdout, "It is taken back unless golem confirm is called within 1h of its end.")
+	saysAll(t, a.stdout, "Not confirmed yet: golem confirm keeps it; else it is taken back at ")
 	if units := m.returnUnits(); strings.Count(units, "golem-return-") < 4 || !strings.Contains(units, "planroom.db.golem") {
 		t.Errorf("what stands ready is\n%s", units)
 	}

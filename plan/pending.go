@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"golem/state"
@@ -18,6 +19,18 @@ type Pending struct {
 	Boot     string        `json:"boot"`     // the boot that it was begun in
 	Due      time.Duration `json:"due"`      // that boot's uptime when it is taken back
 	Until    time.Time     `json:"until"`    // the same moment, as clocks showed it
+}
+
+// Lasting is a duration as a person writes it: 5m, and not 5m0s.
+func Lasting(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 // ReadPending reads what the journal has of a run that waits; nil stays nil.
@@ -60,5 +73,5 @@ func (p *Pending) JSON() *PendingJSON {
 	if p == nil {
 		return nil
 	}
-	return &PendingJSON{p.Lineage, p.Revision, p.Within.String(), p.Until.UTC().Format(time.RFC3339)}
+	return &PendingJSON{p.Lineage, p.Revision, Lasting(p.Within), p.Until.UTC().Format(time.RFC3339)}
 }
