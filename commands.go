@@ -76,7 +76,7 @@ func (s *session) plan(ctx context.Context, g goal) (*plan.Plan, error) {
 	defer world.Close()
 	in := plan.Input{
 		Context: ctx,
-		Scroll:  g.wanted(), Lineage: g.lineage, Host: s.host.Name(), Snapshot: snap, World: world,
+		Scroll:  g.wanted(), Policies: g.policies, Lineage: g.lineage, Host: s.host.Name(), Snapshot: snap, World: world,
 		Blind: s.c.Bool("no-observe"), Destroy: g.destroy,
 	}
 	if g.back != nil {
@@ -104,6 +104,8 @@ type goal struct {
 	lineage string
 	destroy bool
 	back    *apply.Back // of a rollback
+	// policies are those under which a scroll is destroyed.
+	policies map[string]scrolls.Policy
 }
 
 // wanted is the scroll to bring the host to; nil is the empty one.
@@ -118,17 +120,18 @@ func (g goal) wanted() *scrolls.Scroll {
 // lineage needs no readable scroll.
 func (s *session) goal(command string, destroy bool) (goal, error) {
 	g := goal{command: command, lineage: s.c.String("name"), destroy: destroy}
-	if destroy && g.lineage != "" {
-		return g, nil
-	}
 	var err error
+	if destroy && g.lineage != "" {
+		g.policies, err = scrolls.HostPolicy(s.hostPolicy(), s.host.Facts())
+		return g, err
+	}
 	if g.scroll, err = s.load(); err != nil {
 		if destroy {
 			err = errors.Join(err, &unnamedError{})
 		}
 		return g, err
 	}
-	g.lineage = g.scroll.Name
+	g.lineage, g.policies = g.scroll.Name, g.scroll.Policies
 	return g, nil
 }
 
@@ -197,7 +200,7 @@ func (a *app) enact(ctx context.Context, s *session, g goal) error {
 	}
 	defer journal.Close()
 	report, err := apply.Run(ctx, apply.Options{
-		Journal: journal, Host: s.host, HostName: s.host.Name(), Scroll: g.wanted(), Lineage: g.lineage, Back: g.back, Confirm: confirm,
+		Journal: journal, Host: s.host, HostName: s.host.Name(), Scroll: g.wanted(), Policies: g.policies, Lineage: g.lineage, Back: g.back, Confirm: confirm,
 		Blind: c.Bool("no-observe"), Destroy: g.destroy, Unattended: c.Bool("auto-approve"),
 		Approve: func(p *plan.Plan) (bool, error) { return a.approve(ctx, c, p, events) },
 		Tell:    events.tell, Watch: events.watch, Run: s.whoRuns(g.command, g.scroll),

@@ -119,9 +119,12 @@ func (s *session) load() (*scrolls.Scroll, error) {
 	return scrolls.Load(path, scrolls.Options{
 		Kinds: reconcilers.Kinds(), Checks: reconcilers.Checks, Facts: s.host.Facts(), Environ: os.Environ(),
 		VarFiles: s.c.StringSlice("var-file"), Vars: s.c.StringSlice("var"), Name: s.c.String("name"),
-		HostPolicy: filepath.Join(s.host.Root, "etc/golem/golem.hcl"),
+		HostPolicy: s.hostPolicy(),
 	})
 }
+
+// hostPolicy is the file of the host's own policy.
+func (s *session) hostPolicy() string { return filepath.Join(s.host.Root, "etc/golem/golem.hcl") }
 
 // A boundError says that a defaulted name belongs to another directory's scroll.
 type boundError struct{ name, dir, here string }

@@ -23,9 +23,11 @@ type Options struct {
 	// HostName is the host's name, for people.
 	HostName string
 	// Scroll is what is wanted; nil is the empty scroll.
-	Scroll  *scrolls.Scroll
-	Lineage string
-	Blind   bool // --no-observe
+	Scroll *scrolls.Scroll
+	// Policies are those that hold where Scroll is nil, by the scrolls' paths.
+	Policies map[string]scrolls.Policy
+	Lineage  string
+	Blind    bool // --no-observe
 	// Back, where set, says that the run goes back to an earlier revision of the lineage,
 	// which then stands for the scroll.
 	Back *Back
@@ -178,7 +180,7 @@ func (e *engine) refreshAll(ctx context.Context, w *reconcilers.World, snap *sta
 func (e *engine) makePlan(ctx context.Context, w *reconcilers.World, snap *state.Snapshot) error {
 	p, err := plan.Make(plan.Input{
 		Context: ctx,
-		Scroll:  e.o.Scroll, Lineage: e.o.Lineage, Host: e.o.HostName, Snapshot: snap, World: w,
+		Scroll:  e.o.Scroll, Policies: e.o.Policies, Lineage: e.o.Lineage, Host: e.o.HostName, Snapshot: snap, World: w,
 		Blind: e.o.Blind, Destroy: e.o.Destroy, Back: e.target.Back(),
 	})
 	if err != nil {

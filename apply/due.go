@@ -125,35 +125,51 @@ func (e *engine) pull(ctx context.Context, t plan.Trigger) error {
 	return nil
 }
 
-// fireLate fires what steps of later leaves made due again. A leaf whose trigger fails
-// here had settled: it keeps what it did, and the trigger stays due.
+// fireLate fires what steps of later leaves made due again, each leaf's under its policy.
+// A leaf whose trigger fails here had settled: it keeps what it did, and the trigger stays
+// due. What a leaf that did not settle left due is the next run's.
 func (e *engine) fireLate(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	e.patience = e.newPatience(&plan.Leaf{})
+	e.under(plan.WaveLeaf, e.plan.PolicyAt(""))
 	if err := e.flush(ctx, plan.WaveLeaf); err != nil {
 		e.late(plan.WaveLeaf, err)
 	}
-	fire, met := e.plan.Firing(e.isDue, "", true)
+	settled := func(name string) bool {
+		t := e.plan.Trigger(name)
+		return e.isDue(name) && t != nil && e.report.leaf(t.Leaf).Outcome == Settled
+	}
+	fire, met := e.plan.Firing(settled, "", true)
 	for _, t := range met {
 		e.met(t.Name())
 	}
-	again := map[string]bool{}
+	for _, leaf := range e.plan.Leaves {
+		if slices.ContainsFunc(fire, func(t plan.Trigger) bool { return t.Leaf == leaf.Path }) {
+			e.under(leaf.Path, leaf.Policy)
+			e.fireLateOf(ctx, leaf.Path, fire)
+		}
+	}
+}
+
+// fireLateOf fires what of one leaf is late, and makes its checks again.
+func (e *engine) fireLateOf(ctx context.Context, leaf string, fire []plan.Trigger) {
+	again := false
 	for _, t := range fire {
-		if err := e.pull(ctx, t); err != nil {
-			e.late(t.Leaf, err)
+		if t.Leaf != leaf {
 			continue
 		}
-		again[t.Leaf] = true
-	}
-	for _, leaf := range e.plan.Leaves {
-		if again[leaf.Path] {
-			e.patience = e.newPatience(leaf)
-			if err := e.check(ctx, leaf.Path, true); err != nil {
-				e.late(leaf.Path, err)
-			}
+		if err := e.pull(ctx, t); err != nil {
+			e.late(leaf, err)
+			continue
 		}
+		again = true
+	}
+	if !again {
+		return
+	}
+	if err := e.check(ctx, leaf, true); err != nil {
+		e.late(leaf, err)
 	}
 }
 

@@ -180,6 +180,9 @@ func (h *failHost) answer(c reconcilers.Command) (reconcilers.Output, error) {
 // struck says which trouble an operation runs into; nil for none.
 func (h *failHost) struck(op, what string) *trouble {
 	for _, tr := range h.troubles {
+		if h.leaf == "" && !h.recovering && tr.thing == "trigger" && tr.meets(op, what, "") {
+			h.wrong = append(h.wrong, fmt.Sprintf("%s, when the turn of %s is over", what, tr.leaf))
+		}
 		if h.recovering && h.leaf == "" && tr.backHits > 0 && tr.back > 0 && tr.meets(op, what, "last") {
 			tr.back--
 			return tr

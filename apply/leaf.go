@@ -72,7 +72,7 @@ func (e *engine) wave(ctx context.Context) error {
 		return nil
 	}
 	reconcilers.SortLate(turns)
-	return e.leaf(ctx, &plan.Leaf{Path: plan.WaveLeaf, Turns: turns}, true)
+	return e.leaf(ctx, &plan.Leaf{Path: plan.WaveLeaf, Policy: e.plan.PolicyAt(""), Turns: turns}, true)
 }
 
 // acting says whether a leaf has anything to write or do in its own turn.
@@ -125,11 +125,7 @@ func (e *engine) stay(turns []*reconcilers.Turn) {
 // comes back is an error of the journal, which ends the run.
 func (e *engine) leaf(ctx context.Context, leaf *plan.Leaf, last bool) error {
 	e.tell(Event{Type: "leaf_started", Leaf: leaf.Path, Glyphs: glyphsOf(leaf.Turns)})
-	e.patience = e.newPatience(leaf)
-	e.w.Timeout = leaf.Policy.Timeout
-	if e.w.Timeout == 0 {
-		e.w.Timeout = scrolls.BuiltinPolicy.Timeout
-	}
+	e.under(leaf.Path, leaf.Policy)
 	var done []*state.Step
 	rest := leaf.Turns
 	for len(rest) > 0 {

@@ -21,16 +21,19 @@ type patience struct {
 	failed time.Time // the leaf's first failure; zero: none yet
 }
 
-func (e *engine) newPatience(leaf *plan.Leaf) *patience {
+// under begins what is done for a leaf, or for the end of the run, under its policy.
+func (e *engine) under(leaf string, policy scrolls.Policy) {
+	if policy.Retry.MaxAttempts == 0 { // none was written
+		policy.Retry = scrolls.BuiltinPolicy.Retry
+	}
+	if e.w.Timeout = policy.Timeout; policy.Timeout == 0 {
+		e.w.Timeout = scrolls.BuiltinPolicy.Timeout
+	}
 	wait := func(ctx context.Context, d time.Duration) error {
-		defer e.pulse.begin(Doing{Leaf: leaf.Path, What: "waiting to try again"})()
+		defer e.pulse.begin(Doing{Leaf: leaf, What: "waiting to try again"})()
 		return e.o.Host.Wait(ctx, d)
 	}
-	policy := leaf.Policy.Retry
-	if policy.MaxAttempts == 0 { // a leaf without a policy of its own: the last wave
-		policy = scrolls.BuiltinPolicy.Retry
-	}
-	return &patience{policy: policy, now: e.o.Now, wait: wait}
+	e.patience = &patience{policy: policy.Retry, now: e.o.Now, wait: wait}
 }
 
 // A tried is how often one glyph, trigger or check has failed, and how long it waits.

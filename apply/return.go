@@ -137,7 +137,7 @@ func (e *engine) prepareReturn(snap *state.Snapshot, p *plan.Pending) {
 	if e.o.Now == nil {
 		e.o.Now = time.Now
 	}
-	e.patience = e.newPatience(&plan.Leaf{})
+	e.under("", e.plan.PolicyAt(""))
 }
 
 func triggersInForce(snap *state.Snapshot, lineage string) []plan.Trigger {

@@ -71,6 +71,9 @@ func Make(in Input) (*Plan, error) {
 	if in.Back != nil {
 		m.plan.Back, m.w.TakenBack = in.Back.Revision, in.Back.Since
 	}
+	if m.plan.policies = in.Policies; in.Scroll != nil {
+		m.plan.policies = in.Scroll.Policies
+	}
 	if err := m.recall(); err != nil {
 		return nil, err
 	}
@@ -142,7 +145,7 @@ func (m *maker) listLeaves() {
 	gone := slices.Sorted(maps.Keys(newest))
 	sort.SliceStable(gone, func(i, j int) bool { return newest[gone[i]] > newest[gone[j]] })
 	for _, path := range gone {
-		m.addLeaf(&Leaf{Path: path, Gone: true, Policy: m.ancestorPolicy(path)})
+		m.addLeaf(&Leaf{Path: path, Gone: true, Policy: m.plan.PolicyAt(path)})
 	}
 	if m.in.Scroll == nil {
 		return
@@ -158,13 +161,11 @@ func (m *maker) addLeaf(leaf *Leaf) {
 	m.leaves = append(m.leaves, leaf)
 }
 
-// ancestorPolicy is the policy of a gone leaf: its nearest surviving ancestor's.
-func (m *maker) ancestorPolicy(path string) scrolls.Policy {
-	if m.in.Scroll == nil {
-		return scrolls.BuiltinPolicy
-	}
+// PolicyAt is the policy of the scroll at a path, or of its nearest ancestor that there
+// is: that of a leaf that is gone.
+func (p *Plan) PolicyAt(path string) scrolls.Policy {
 	for {
-		if policy, ok := m.in.Scroll.Policies[path]; ok {
+		if policy, ok := p.policies[path]; ok {
 			return policy
 		}
 		if path == "" {

@@ -17,7 +17,10 @@ type Input struct {
 	// Context ends the look at the host; nil never does.
 	Context context.Context
 	// Scroll is what is wanted; nil is the empty scroll.
-	Scroll   *scrolls.Scroll
+	Scroll *scrolls.Scroll
+	// Policies are those of the scrolls there are, where Scroll is nil: of the one that
+	// is to be destroyed, or "" for the host's own.
+	Policies map[string]scrolls.Policy
 	Lineage  string
 	Host     string // the host's name, for people
 	Snapshot *state.Snapshot
@@ -64,6 +67,7 @@ type Plan struct {
 	Declared []state.Declared
 
 	unchanged int
+	policies  map[string]scrolls.Policy
 	needed    []string
 	declares  map[string]*scrolls.Glyph // by the resource's RecordKey; of what is no path
 }

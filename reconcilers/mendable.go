@@ -20,10 +20,12 @@ func Mendable(err error) bool {
 	switch {
 	case err == nil, errors.Is(err, ErrMoved), errors.Is(err, context.Canceled):
 		return false
-	case errors.As(err, &check), errors.As(err, &unit):
+	case errors.As(err, &check):
 		return true
 	case errors.As(err, &command):
 		return !errors.Is(err, unix.ENOENT) // a program that is not there
+	case errors.As(err, &unit) && !errors.As(err, new(unix.Errno)):
+		return true // it did what units do
 	}
 	for _, one := range passing {
 		if errors.Is(err, one) {

@@ -163,6 +163,21 @@ func zero(t cty.Type) cty.Value {
 	return cty.NumberIntVal(-1)
 }
 
+// HostPolicy is the host's own policy as that of a root scroll, for what is done without
+// a scroll. What is wrong with its file is *Diagnostics.
+func HostPolicy(path string, facts map[string]any) (map[string]Policy, error) {
+	l := &loader{o: Options{HostPolicy: path}, s: &Scroll{Files: map[string]*hcl.File{}}}
+	l.ctx = &hcl.EvalContext{Variables: map[string]cty.Value{"host": factsValue(facts)}, Functions: l.functions()}
+	policy, err := l.hostPolicy()
+	if err != nil {
+		return nil, err
+	}
+	if l.diags.HasErrors() {
+		return nil, &Diagnostics{All: quieter(l.diags), Files: l.s.Files}
+	}
+	return map[string]Policy{"": policy}, nil
+}
+
 // hostPolicy reads the host's own policy, which is validated as a scroll is. No file
 // is no policy.
 func (l *loader) hostPolicy() (Policy, error) {
