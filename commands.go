@@ -308,7 +308,11 @@ func (a *app) recover(ctx context.Context, c *cli.Command) error {
 		return a.takeBack(ctx, s, journal, false)
 	}
 	defer journal.Close()
-	r, err := apply.Recover(ctx, apply.Options{Journal: journal, Host: s.host, Run: s.whoRuns("recover", nil)})
+	signs := a.newEventWriter(c.Bool("json"), false)
+	r, err := apply.Recover(ctx, apply.Options{
+		Journal: journal, Host: s.host, Run: s.whoRuns("recover", nil), Tell: signs.alive, Watch: signs.watch,
+	})
+	signs.close()
 	if err != nil {
 		return err
 	}

@@ -131,7 +131,11 @@ func (a *app) returnCommand() *cli.Command {
 
 // takeBack takes back the run that waits to be confirmed. inside says that its units do.
 func (a *app) takeBack(ctx context.Context, s *session, journal *state.Journal, inside bool) error {
-	r, err := apply.Return(ctx, apply.Options{Journal: journal, Host: s.host, Run: s.whoRuns(state.CommandReturn, nil)}, inside)
+	signs := a.newEventWriter(s.c.Bool("json"), false)
+	r, err := apply.Return(ctx, apply.Options{
+		Journal: journal, Host: s.host, Run: s.whoRuns(state.CommandReturn, nil), Tell: signs.alive, Watch: signs.watch,
+	}, inside)
+	signs.close()
 	if err = errors.Join(err, journal.Close()); err != nil {
 		return err
 	}

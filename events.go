@@ -15,14 +15,15 @@ import (
 // the report; on a terminal as lines that are drawn anew; and anywhere else as a line of
 // text for each event. With --quiet it tells nothing but how the run ended.
 type eventWriter struct {
-	a      *app
-	quiet  bool
-	asJSON bool
-	seq    int
-	asked  bool  // a person was asked, and an empty line follows the answer
-	spaced bool  // what happens stands apart from the plan
-	logged bool  // events stand there, a line each
-	live   *live // nil: not at a terminal
+	a       *app
+	quiet   bool
+	asJSON  bool
+	seq     int
+	asked   bool  // a person was asked, and an empty line follows the answer
+	planned bool  // the plan was shown
+	spaced  bool  // what happens stands apart from the plan
+	logged  bool  // events stand there, a line each
+	live    *live // nil: not at a terminal
 	// started are the leaves that were told of.
 	started map[string]bool
 }
@@ -59,12 +60,19 @@ func (w *eventWriter) tell(ev apply.Event) {
 		_ = w.a.printer(w.a.out).Printf("%s\n\n", plan.Printable(ev.Message))
 	case w.quiet:
 	case w.live != nil:
-		if ev.Leaf != "" {
+		if w.planned {
 			_ = w.space()
 		}
 		w.live.event(ev)
 	default:
 		w.log(ev)
+	}
+}
+
+// alive is given to the engine by commands that tell nothing else as it happens.
+func (w *eventWriter) alive(ev apply.Event) {
+	if ev.Type == "alive" {
+		w.tell(ev)
 	}
 }
 
@@ -77,7 +85,7 @@ func (w *eventWriter) log(ev apply.Event) {
 	if text == "" || ev.Type == "leaf_ended" && !w.started[ev.Leaf] {
 		return // a leaf that had nothing to do
 	}
-	if ev.Leaf != "" { // before the plan, there is nothing to stand apart from
+	if w.planned { // else there is nothing to stand apart from
 		_ = w.space()
 		w.logged = true
 	}
@@ -102,6 +110,7 @@ func (w *eventWriter) watch(d apply.Doing) {
 
 func (w *eventWriter) plan(p *plan.Plan) error {
 	w.close()
+	w.planned = true
 	if w.asJSON {
 		return nil
 	}

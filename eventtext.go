@@ -32,6 +32,8 @@ func eventText(ev apply.Event) string {
 		text = fmt.Sprintf("attempt %d failed, trying again in %s: %s", ev.Attempt, seconds(ev.Delay), about(ev.Key, ev.Cause))
 	case "alive":
 		text = fmt.Sprintf("still running after %s: %s", seconds(ev.Elapsed), about(ev.Key, ev.Message))
+	case "armed":
+		text = ev.Message
 	case "failed":
 		text = "failed: " + about(ev.Key, ev.Cause)
 	case "leaf_ended":

@@ -65,6 +65,7 @@ func (e *engine) check(ctx context.Context, leaf string, fired bool) error {
 		if err != nil {
 			return err
 		}
+		e.report.leaf(leaf).held++
 		e.met(c.Name())
 	}
 	return nil

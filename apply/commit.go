@@ -50,7 +50,7 @@ func (e *engine) commit() error {
 	}
 	e.report.finish(rev.Number)
 	for _, leaf := range e.report.Leaves {
-		if !leaf.told {
+		if !leaf.ended {
 			e.ended(&plan.Leaf{Path: leaf.Leaf}, leaf.Outcome)
 		}
 	}

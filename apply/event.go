@@ -121,6 +121,6 @@ func (r *Report) glyph(leaf string, key scrolls.Key) *GlyphReport {
 
 // ended tells how a leaf ended, once that is durable.
 func (e *engine) ended(leaf *plan.Leaf, outcome string) {
-	e.report.leaf(leaf.Path).told = true
+	e.report.leaf(leaf.Path).ended = true
 	e.tell(Event{Type: "leaf_ended", Leaf: leaf.Path, Outcome: outcome})
 }

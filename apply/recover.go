@@ -25,6 +25,7 @@ type Recovered struct {
 // none.
 func Recover(ctx context.Context, o Options) (*Recovered, error) {
 	e := &engine{o: o, j: o.Journal, store: &store{o.Journal}, report: &Report{}}
+	defer e.listen()()
 	r, err := e.recover(ctx)
 	return r, errors.Join(err, e.sweepReturn(ctx))
 }

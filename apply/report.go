@@ -57,7 +57,8 @@ type LeafReport struct {
 	// fired and again count the leaf's triggers that were fired, by the glyph's key, and
 	// of them those that a rollback fired.
 	fired, again map[scrolls.Key]int
-	told         bool
+	held         int  // checks that were made and hold
+	ended        bool // and that was told
 }
 
 // A GlyphReport is what was done about one glyph.
@@ -259,7 +260,7 @@ func (r *Report) Ran() bool {
 		return false
 	}
 	for _, l := range r.Leaves {
-		if l.told || l.Attempts > 0 || len(l.Failures) > 0 {
+		if l.ended || l.Attempts > 0 || len(l.Failures) > 0 {
 			return true
 		}
 	}

@@ -70,6 +70,8 @@ func dueIn(j *state.Journal, h *reconcilers.Host) (time.Duration, error) {
 // inside says that the unit which takes the run back is what calls.
 func Return(ctx context.Context, o Options, inside bool) (*Returned, error) {
 	e := &engine{o: o, j: o.Journal, store: &store{o.Journal}, report: &Report{}, run: o.Run}
+	defer e.listen()()
+	defer e.pulse.begin(Doing{What: "taking back what nobody confirmed"})()
 	if _, err := e.recover(ctx); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,9 @@ import (
 // textIndent is where the second column begins, behind the words for how a leaf ended.
 const textIndent = 13
 
+// maxLeafColumn keeps a long name from pushing what is said of the others away.
+const maxLeafColumn = 20
+
 // maxKeysTold is how many keys a line names; --json has them all.
 const maxKeysTold = 8
 
@@ -21,13 +24,18 @@ const maxKeysTold = 8
 // since the plan has just shown it.
 func (r *Report) Text(out *plan.Printer) error {
 	b := &strings.Builder{}
-	leaves, glyphs := 0, 0
+	leaves, glyphs, width := 0, 0, 0
+	for _, leaf := range r.Leaves {
+		if n := len(plan.Printable(leaf.Leaf)) + 1; leaf.told() && n <= maxLeafColumn {
+			width = max(width, n)
+		}
+	}
 	for _, leaf := range r.Leaves {
 		if leaf.idle() {
 			leaves, glyphs = leaves+1, glyphs+leaf.Unchanged
-			continue
+		} else if leaf.told() {
+			leaf.text(out, b, width)
 		}
-		leaf.text(out, b)
 	}
 	if leaves > 0 {
 		fmt.Fprintf(b, "%s  %s with nothing to do: %s as the scroll says\n", out.Faint("unchanged  "),
@@ -47,20 +55,21 @@ func (r *Report) Text(out *plan.Printer) error {
 	return out.Printf("%s", b.String())
 }
 
+// told says that there is something to tell of a leaf.
+func (l *LeafReport) told() bool { return len(l.Glyphs)+len(l.Failures)+len(l.fired)+l.held > 0 }
+
 // idle says that a leaf had nothing to do.
 func (l *LeafReport) idle() bool {
-	return len(l.Glyphs)+len(l.Failures)+len(l.fired) == 0 && l.Outcome == Settled && l.Leaf != plan.WaveLeaf
+	return !l.told() && l.Outcome == Settled && l.Leaf != plan.WaveLeaf
 }
 
-func (l *LeafReport) text(out *plan.Printer, b *strings.Builder) {
-	if len(l.Glyphs)+len(l.Failures)+len(l.fired) == 0 {
-		return
-	}
+func (l *LeafReport) text(out *plan.Printer, b *strings.Builder, width int) {
 	label := map[string]string{
 		Settled: out.Good("settled    "), RolledBack: out.Bad("rolled back"),
 		Kept: out.Bad("kept       "), Skipped: out.Warn("skipped    "),
 	}[l.Outcome]
-	lines := plan.Lines(l.Leaf+": "+l.sentence(), out.Columns(textIndent))
+	line := fmt.Sprintf("%-*s %s", width, plan.Printable(l.Leaf)+":", l.sentence())
+	lines := plan.Wrap(line, out.Columns(textIndent))
 	fmt.Fprintf(b, "%s  %s\n", label, strings.Join(lines, "\n"+indent(textIndent)))
 	for _, f := range l.Failures {
 		f.text(out, b)
@@ -105,9 +114,14 @@ func (l *LeafReport) sentence() string {
 	default:
 		add(applied, "applied")
 		add(l.already(), "so already")
-		add(len(l.fired), "told to read what changed")
+		if n := len(l.fired); n > 0 {
+			parts = append(parts, plan.Count(n, "trigger fired", "triggers fired"))
+		}
 	}
 	add(l.Unchanged, "unchanged")
+	if l.held > 0 && l.Outcome == Settled {
+		parts = append(parts, plan.Count(l.held, "check holds", "checks hold"))
+	}
 	text := strings.Join(parts, ", ")
 	if l.Attempts > 1 {
 		text += fmt.Sprintf(" (%d attempts)", l.Attempts)

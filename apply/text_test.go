@@ -111,7 +111,7 @@ func TestAFailureHoldsItsDiagnosticsApart(t *testing.T) {
 	}
 }
 
-const report80 = `settled      good: 2 applied, 1 so already
+const report80 = `settled      good:    2 applied, 1 so already
 rolled back  failing: it failed, and is as it was before this run (2 attempts)
              start fail.service: it failed (result exit-code, exit status 1)
              last in the log of fail.service:
@@ -123,7 +123,7 @@ rolled back  failing: it failed, and is as it was before this run (2 attempts)
                           service:plain.service
              failed       service:fail.service (2 attempts)
              not reached  file:/etc/two
-kept         kept: it failed; 12 applied before that, and kept
+kept         kept:    it failed; 12 applied before that, and kept
              start false.service: it failed (result exit-code, exit status 1)
              last in the log of false.service:
                fake: the program broke down
@@ -143,7 +143,7 @@ Units
 Partly applied as revision 2: 14 installed, 0 replaced, 0 repaired, 0 removed.
 `
 
-const report120 = `settled      good: 2 applied, 1 so already
+const report120 = `settled      good:    2 applied, 1 so already
 rolled back  failing: it failed, and is as it was before this run (2 attempts)
              start fail.service: it failed (result exit-code, exit status 1)
              last in the log of fail.service:
@@ -154,7 +154,7 @@ rolled back  failing: it failed, and is as it was before this run (2 attempts)
              rolled back  file:/etc/one, service:web.service, service:plain.service
              failed       service:fail.service (2 attempts)
              not reached  file:/etc/two
-kept         kept: it failed; 12 applied before that, and kept
+kept         kept:    it failed; 12 applied before that, and kept
              start false.service: it failed (result exit-code, exit status 1)
              last in the log of false.service:
                fake: the program broke down
