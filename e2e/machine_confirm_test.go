@@ -153,6 +153,24 @@ func TestUnconfirmedRunOfAKilledGolemIsTakenBack(t *testing.T) {
 	m.golem(0, "state", "check")
 }
 
+// The power goes in the middle of an unconfirmed run: the boot after that recovers the leaf
+// in flight, and takes back those that had settled.
+func TestUnconfirmedRunIsTakenBackAfterAPowerCut(t *testing.T) {
+	t.Parallel()
+	m := boot(t)
+	m.repo(tiny{Name: "slow", Postinst: "sleep 30"})
+	m.sh("systemctl start nftables.service; systemctl enable nftables.service")
+	was := m.print()
+	m.declare(motd("new") + "scroll \"filter\" {\n  service \"nftables.service\" {\n    state = \"stopped\"\n    enabled = false\n  }\n}\nscroll \"slow\" {\n  apt \"slow\" {}\n}\n")
+	m.start("golem", "apply", "--auto-approve", "--confirm-within", "1h", site)
+	m.until("the last leaf is on its way", func() bool { return m.installed("slow") != "" })
+	m.cut()
+	m.powerOn()
+	m.returned()
+	m.same("taken back", was)
+	m.golem(0, "state", "check")
+}
+
 func TestUnconfirmedRunIsTakenBackAtTheNextBoot(t *testing.T) {
 	t.Parallel()
 	m := boot(t)
