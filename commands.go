@@ -219,7 +219,6 @@ func (s *session) checkLineage(g goal) error {
 	if err != nil {
 		return err
 	}
-	exists := reader.Exists()
 	snap, err := reader.Snapshot()
 	if err = errors.Join(err, reader.Close()); err != nil {
 		return err
@@ -228,7 +227,7 @@ func (s *session) checkLineage(g goal) error {
 		return err
 	}
 	if (g.destroy || g.back != nil) && snap.Lineages[g.lineage] == nil {
-		return &unknownLineage{command: g.command, name: g.lineage, exists: exists}
+		return &unknownLineage{command: g.command, name: g.lineage}
 	}
 	return nil
 }
@@ -236,7 +235,6 @@ func (s *session) checkLineage(g goal) error {
 // An unknownLineage is a name that the journal has nothing of.
 type unknownLineage struct {
 	command, name string
-	exists        bool
 }
 
 func (e *unknownLineage) Error() string {

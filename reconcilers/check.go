@@ -114,7 +114,7 @@ func CheckText(g *scrolls.Glyph) string {
 	case "tcp":
 		return str(a, "address") + " accepts connections"
 	case "command":
-		return strings.Join(words(a, "run"), " ") + " succeeds"
+		return commandText(words(a, "run")) + " succeeds"
 	}
 	return fmt.Sprintf("%s stays up for %s", unitName(str(a, "unit")), duration(a, "for", 5*time.Second))
 }

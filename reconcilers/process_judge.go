@@ -3,6 +3,8 @@ package reconcilers
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"golem/scrolls"
@@ -116,6 +118,9 @@ func (k *processWork) brief(g *scrolls.Glyph) string {
 	if k.want.timed {
 		text = "a timer (" + str(g.Attrs, "schedule") + ") and its service"
 	}
+	if !slices.Contains(g.Secret, "command") {
+		text += " that runs " + commandText(words(g.Attrs, "command"))
+	}
 	if files := object(g.Attrs, "bundle"); len(files) == 1 {
 		text += " with a bundle of 1 file"
 	} else if len(files) > 1 {
@@ -125,6 +130,17 @@ func (k *processWork) brief(g *scrolls.Glyph) string {
 		text += ", not enabled"
 	}
 	return text
+}
+
+// commandText is a command as a person reads it, words with blanks in quotes.
+func commandText(command []string) string {
+	shown := make([]string, len(command))
+	for i, word := range command {
+		if shown[i] = word; word == "" || strings.ContainsAny(word, " \t\n\"'") {
+			shown[i] = strconv.Quote(word)
+		}
+	}
+	return strings.Join(shown, " ")
 }
 
 // does says what becomes of its units.
