@@ -108,6 +108,9 @@ func (e *engine) rules() (rules, error) {
 		}
 		all[leaf.Path] = d
 	}
+	if e.report.outcome() == Settled {
+		return all, nil // nothing of before is left
+	}
 	before, err := rulesBefore(e.j, e.o.Lineage, e.plan.Revision)
 	for leaf, was := range before {
 		if l := e.report.at[leaf]; l == nil || l.Outcome != Settled {

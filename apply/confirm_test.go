@@ -280,7 +280,7 @@ func TestLawReturnOfPaths(t *testing.T) {
 // ready to take it back; the next call comes to the same end; and nothing stays behind.
 func TestUnconfirmedRunCrashesAnywhere(t *testing.T) {
 	t.Parallel()
-	scroll := scrollOf(leafOf("one", service("web", "state", "stopped"), fileOf("/etc/a", "new")), leafOf("two", service("plain.service", "state", "running", "masked", false)))
+	scroll := scrollOf(leafOf("one", service("web", "state", "stopped"), fileGlyph("/etc/a", "new")), leafOf("two", service("plain.service", "state", "running", "masked", false)))
 	for _, act := range []string{"apply", "confirm", "return"} {
 		t.Run(act, func(t *testing.T) {
 			t.Parallel()

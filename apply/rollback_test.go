@@ -114,9 +114,9 @@ func TestRollbackLeavesTheFoundStateUntouched(t *testing.T) {
 	defer h.remove()
 	h.write(t, "/a", "found")
 	for _, text := range []string{"v1", "v2", "v3"} {
-		h.mustApply(t, scrollOf(leafOf("one", fileOf("/a", text)), leafOf("two", fileOf("/b", text))))
+		h.mustApply(t, scrollOf(leafOf("one", fileGlyph("/a", text)), leafOf("two", fileGlyph("/b", text))))
 	}
-	h.mustApply(t, scrollOf(leafOf("one", fileOf("/a", "v4"))))
+	h.mustApply(t, scrollOf(leafOf("one", fileGlyph("/a", "v4"))))
 	r := h.mustGoBack(t, 2)
 	says(t, planText(t, r.Plan), "revision 4 → 5 · back to revision 2", "file:/a", "file:/b")
 	h.content(t, "a", "v2")
@@ -142,18 +142,47 @@ func TestRollbackLeavesTheFoundStateUntouched(t *testing.T) {
 func TestRollbackBringsPolicyAndChecksBack(t *testing.T) {
 	h := newLawHost(t)
 	defer h.remove()
-	first := scrollOf(leafOf("one", fileOf("/a", "v1")))
+	first := scrollOf(leafOf("one", fileGlyph("/a", "v1")))
 	first.Leaves[0].Policy = scrolls.BuiltinPolicy
 	first.Leaves[0].Policy.OnExhaust = "keep"
 	first.Leaves[0].Policy.Retry.MaxAttempts = 7
 	h.mustApply(t, first)
-	second := scrollOf(leafOf("one", fileOf("/a", "v2")))
+	second := scrollOf(leafOf("one", fileGlyph("/a", "v2")))
 	second.Leaves[0].Policy = scrolls.BuiltinPolicy
 	h.mustApply(t, second)
 	r := h.mustGoBack(t, 0)
 	if p := r.Plan.Leaves[0].Policy; p.OnExhaust != "keep" || p.Retry.MaxAttempts != 7 || p.Timeout != scrolls.BuiltinPolicy.Timeout {
 		t.Errorf("the leaf's policy is %+v", p)
 	}
+}
+
+// A leaf that was rolled back is still under the rules that it had: the revision has its
+// glyphs with the checks and the policy that go with them.
+func TestARevisionHasTheRulesOfTheGlyphsInForce(t *testing.T) {
+	h := newLawHost(t)
+	defer h.remove()
+	first := scrollOf(leafOf("one", fileGlyph("/a", "v1")))
+	first.Leaves[0].Checks = []*scrolls.Glyph{commandCheck("true")}
+	h.mustApply(t, first)
+	second := scrollOf(leafOf("one", fileGlyph("/a", "v2")), leafOf("two", fileGlyph("/b", "v2")))
+	second.Leaves[0].Policy = scrolls.BuiltinPolicy
+	second.Leaves[0].Policy.Retry.MaxAttempts = 1
+	second.Leaves[0].Policy.OnExhaust = "rollback"
+	second.Leaves[0].Policy.MaxRemoves = 7
+	second.Leaves[0].Checks = []*scrolls.Glyph{commandCheck("false")}
+	if r, err := h.apply(second, "run"); err != nil || r.Outcome != "partial" {
+		t.Fatalf("%v %+v", err, r)
+	}
+	h.mustApply(t, scrollOf(leafOf("one", fileGlyph("/a", "v3"))))
+	r := h.mustGoBack(t, 2)
+	if len(r.Plan.Checks) != 1 || r.Plan.Checks[0].Glyph.Attrs["run"].([]any)[0] != "true" {
+		t.Errorf("its checks are %+v", r.Plan.Checks)
+	}
+	if got := r.Plan.Leaves[0].Policy.MaxRemoves; got == 7 {
+		t.Error("it is under the policy of the scroll that failed")
+	}
+	h.content(t, "a", "v1")
+	h.content(t, "b", "v2")
 }
 
 // A stop that a rollback undoes is started: the unit, and what was stopped with it; also
@@ -291,8 +320,4 @@ func (h *lawHost) revisions(t tester, lineage string) []*state.Revision {
 		t.Fatal(err)
 	}
 	return all
-}
-
-func fileOf(path, content string) *scrolls.Glyph {
-	return glyph("file", scrolls.Attrs{"path": path, "content": content})
 }
