@@ -78,12 +78,15 @@ func (w *eventWriter) alive(ev apply.Event) {
 
 // log writes an event as a line of text, at once.
 func (w *eventWriter) log(ev apply.Event) {
+	// Of a leaf that had nothing to do, and of the last wave, only a failure is told.
+	quiet := ev.Leaf == plan.WaveLeaf && ev.Glyphs == 0
 	if ev.Type == "leaf_started" {
-		w.started[ev.Leaf] = true
+		w.started[ev.Leaf] = !quiet
 	}
+	over := ev.Type == "leaf_ended" && !w.started[ev.Leaf] && ev.Outcome == apply.Settled
 	text := eventText(ev)
-	if text == "" || ev.Type == "leaf_ended" && !w.started[ev.Leaf] {
-		return // a leaf that had nothing to do
+	if text == "" || over || quiet && ev.Type == "leaf_started" {
+		return
 	}
 	if w.planned { // else there is nothing to stand apart from
 		_ = w.space()

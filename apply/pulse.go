@@ -96,12 +96,13 @@ func (p *pulse) rest() {
 	}
 }
 
-// due gives a sign of the innermost thing that has lasted for a while.
+// due gives a sign of the innermost thing that has lasted for a while. What began shortly
+// after something was heard has lasted a little less than the silence.
 func (p *pulse) due() {
 	p.mu.Lock()
 	var long Doing
 	for _, d := range slices.Backward(p.doing) {
-		if long = *d; time.Since(d.Since) >= firstSign {
+		if long = *d; time.Since(d.Since) >= firstSign/2 {
 			break
 		}
 	}
