@@ -27,6 +27,12 @@ const (
 // are made narrower take it along, so that clearing what is behind it clears all that was
 // drawn, at whatever width; and whatever ends golem leaves no cursor hidden.
 type live struct {
+	// writing is held while the screen is written: a terminal that is halted (Ctrl-S)
+	// holds up what is drawn, and not the run. It is taken before mu.
+	writing sync.Mutex
+	frame   string // what stands on the screen; "" for nothing
+	width   int    // that it was drawn for
+
 	mu    sync.Mutex
 	out   io.Writer
 	style *plan.Printer
@@ -36,8 +42,6 @@ type live struct {
 	leaves []*liveLeaf
 	byName map[string]*liveLeaf
 	at     apply.Doing
-	frame  string // what stands on the screen; "" for nothing
-	width  int    // that it was drawn for
 	stop   chan struct{}
 }
 
@@ -119,11 +123,13 @@ func (v *live) tick() {
 // clear takes the lines off the screen. What is told later draws them again.
 func (v *live) clear() {
 	v.mu.Lock()
-	defer v.mu.Unlock()
 	if v.stop != nil {
 		close(v.stop)
 		v.stop = nil
 	}
+	v.mu.Unlock()
+	v.writing.Lock()
+	defer v.writing.Unlock()
 	if v.frame != "" {
 		_, _ = io.WriteString(v.out, "\r\x1b[J")
 		v.frame = ""
@@ -133,13 +139,16 @@ func (v *live) clear() {
 // draw writes the lines anew where they differ from what stands there. A screen that
 // cannot be written any more must not stop a run.
 func (v *live) draw(stop chan struct{}) {
+	v.writing.Lock()
+	defer v.writing.Unlock()
 	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.stop != stop {
-		return // cleared in the meantime
-	}
+	cleared := v.stop != stop
 	columns, rows := v.size()
 	lines := v.lines(columns, rows)
+	v.mu.Unlock()
+	if cleared {
+		return
+	}
 	frame := strings.Join(lines, "\r\n")
 	if frame == v.frame && columns == v.width {
 		return

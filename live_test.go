@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,12 +133,31 @@ func TestManyLeavesAreCounted(t *testing.T) {
 	v.shows(t, "with five leaves on five rows", "· 2 leaves before, 1 of them failed", "✓ leaf2  1 of 1", "✓ leaf3  1 of 1", "✓ leaf4  1 of 1")
 }
 
-// writes notes what is written, and when.
-type writes struct{ all []string }
+// writes notes what is written.
+type writes struct {
+	mu  sync.Mutex
+	all []string
+}
 
 func (w *writes) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.all = append(w.all, string(p))
 	return len(p), nil
+}
+
+// sofar is all that was written, once every goroutine rests.
+func (w *writes) sofar() []string {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.all)
+}
+
+// last is what was written last.
+func (w *writes) last() string {
+	all := w.sofar()
+	return all[len(all)-1]
 }
 
 // TestTenThousandGlyphsAreDrawnTenTimesASecond: events cost no writes of their own, what
@@ -151,25 +171,25 @@ func TestTenThousandGlyphsAreDrawnTenTimesASecond(t *testing.T) {
 			v.event(apply.Event{Type: "enacted", Leaf: "big"})
 			time.Sleep(100 * time.Microsecond)
 		}
-		drawn := len(screen.all)
+		drawn := len(screen.sofar())
 		if drawn < 8 || drawn > 11 {
 			t.Errorf("one second of events is drawn %d times", drawn)
 		}
 		time.Sleep(time.Minute)
-		if more := len(screen.all) - drawn; more > 1 {
+		if more := len(screen.sofar()) - drawn; more > 1 {
 			t.Errorf("a minute in which nothing happens is drawn %d times", more)
 		}
-		if last := screen.all[len(screen.all)-1]; last != "\r\x1b[J▸ big  10000 of 10000\r" {
+		if last := screen.last(); last != "\r\x1b[J▸ big  10000 of 10000\r" {
 			t.Errorf("it draws %q", last)
 		}
 		v.clear()
 		v.clear()
-		if last := screen.all[len(screen.all)-1]; last != "\r\x1b[J" {
+		if last := screen.last(); last != "\r\x1b[J" {
 			t.Errorf("it clears by %q", last)
 		}
-		cleared := len(screen.all)
+		cleared := len(screen.sofar())
 		time.Sleep(time.Minute)
-		if len(screen.all) != cleared {
+		if len(screen.sofar()) != cleared {
 			t.Error("it goes on drawing after it was cleared")
 		}
 	})
@@ -184,11 +204,27 @@ func TestAStepsSecondsAreDrawn(t *testing.T) {
 		v.doing(apply.Doing{Leaf: "a", Command: "apt-get install a", Since: time.Now()})
 		time.Sleep(10*time.Second + drawEvery)
 		v.clear()
-		if n := len(screen.all); n != 12 { // at once, ten seconds, and the clearing
+		if n := len(screen.sofar()); n != 12 { // at once, ten seconds, and the clearing
 			t.Errorf("ten seconds are drawn %d times", n)
 		}
-		if last := screen.all[len(screen.all)-2]; !strings.Contains(last, "0 of 1  10s  apt-get install a") {
+		if last := screen.sofar()[len(screen.sofar())-2]; !strings.Contains(last, "0 of 1  10s  apt-get install a") {
 			t.Errorf("at last it shows %q", last)
 		}
+	})
+}
+
+// TestAHaltedTerminalDoesNotHoldUpTheRun: events are taken up while nothing can be written.
+func TestAHaltedTerminalDoesNotHoldUpTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		v := newLive(w, plan.NewPrinter(io.Discard, plan.Style{}), func() (int, int) { return 80, 24 })
+		v.event(apply.Event{Type: "leaf_started", Leaf: "a", Glyphs: 2})
+		time.Sleep(time.Second)
+		synctest.Wait() // a frame is being written, and nobody reads
+		v.event(apply.Event{Type: "enacted", Leaf: "a"})
+		v.doing(apply.Doing{Leaf: "a", Key: "file:/x", Since: time.Now()})
+		go func() { _, _ = io.Copy(io.Discard, r) }()
+		v.clear()
+		_ = r.Close()
 	})
 }
