@@ -55,11 +55,11 @@ func aliveRun(t *testing.T, takes time.Duration, secret bool) (signs []string, a
 func TestALongStepShowsThatItIsAlive(t *testing.T) {
 	for takes, want := range map[time.Duration][]string{
 		9 * time.Second:  nil,
-		11 * time.Second: {"10 slow probe the-door"},
-		31 * time.Second: {"10 slow probe the-door", "30 slow probe the-door"},
+		11 * time.Second: {"10 slow probe --quiet the-door"},
+		31 * time.Second: {"10 slow probe --quiet the-door", "30 slow probe --quiet the-door"},
 		20 * time.Minute: {
-			"10 slow probe the-door", "30 slow probe the-door", "70 slow probe the-door", "150 slow probe the-door",
-			"310 slow probe the-door", "610 slow probe the-door", "910 slow probe the-door",
+			"10 slow probe --quiet the-door", "30 slow probe --quiet the-door", "70 slow probe --quiet the-door", "150 slow probe --quiet the-door",
+			"310 slow probe --quiet the-door", "610 slow probe --quiet the-door", "910 slow probe --quiet the-door",
 		},
 	} {
 		if got, _ := aliveRun(t, takes, false); !slices.Equal(got, want) {
@@ -88,7 +88,7 @@ func TestWhatARunIsAtIsAlwaysKnown(t *testing.T) {
 	}
 	for _, want := range []string{
 		"||looking at the host|", "slow|file:/etc/a||", "slow||check /usr/bin/probe --quiet the-door succeeds|",
-		"slow||check /usr/bin/probe --quiet the-door succeeds|probe the-door",
+		"slow||check /usr/bin/probe --quiet the-door succeeds|probe --quiet the-door",
 	} {
 		if !slices.Contains(told, want) {
 			t.Errorf("it is never at %q, but at %q", want, told)

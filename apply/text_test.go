@@ -171,3 +171,40 @@ Units
   false.service  start: its step failed; it is as it was before this run
 Partly applied as revision 2: 14 installed, 0 replaced, 0 repaired, 0 removed.
 `
+
+// TestUnitsThatATriggerToldInVain: what runs was made to read new files, and then the old
+// ones again; or only those, where the leaf failed before its triggers.
+func TestUnitsThatATriggerToldInVain(t *testing.T) {
+	for _, c := range []struct {
+		fails, want string
+		reloads     int
+	}{
+		{"check", "docker.service  reloaded, and again after units was rolled back", 2},
+		{"glyph", "docker.service  reloaded after units was rolled back, to read what was put back", 1},
+	} {
+		h := newUnitHost(t)
+		h.ctl("start", "docker.service")
+		glyphs := []*scrolls.Glyph{fileGlyph("/etc/daemon.json", "{}"), service("docker", "reload_on", []any{"file:/etc/daemon.json"})}
+		if c.fails == "glyph" {
+			glyphs = append(glyphs, service("fail", "state", "running"))
+		}
+		leaf := leafOf("units", glyphs...)
+		leaf.Policy.Retry.MaxAttempts = 1
+		if c.fails == "check" {
+			leaf.Checks = []*scrolls.Glyph{commandCheck("false")}
+		}
+		r, err := h.apply(scrollOf(leaf), "run")
+		if err != nil || r.Outcome != apply.RolledBack {
+			t.Fatalf("%v %+v", err, r)
+		}
+		says(t, text(t, r), c.want)
+		if n := h.Called("reload", "docker.service"); n != c.reloads {
+			t.Errorf("%s: %d reloads, want %d", c.fails, n, c.reloads)
+		}
+		for _, u := range r.UnitsDone {
+			if !u.TakenBack {
+				t.Errorf("%s: %+v", c.fails, u)
+			}
+		}
+	}
+}

@@ -168,8 +168,8 @@ func TestALeafsLineIsDrawnInPlaceAndGoes(t *testing.T) {
 	b := newBox(t)
 	ends, x, release := b.live(80, nil)
 	x.awaitLine(`^✓ first +2 of 2$`)
-	x.awaitLine(`^▸ a-leaf-with-a-rather-lo…  1 of 1  1s  sh until \[ -e `)
-	x.awaitLine(`  2s  sh until`) // it counts
+	x.awaitLine(`^▸ a-leaf-with-a-rather-lo…  1 of 1  1s  sh -c "until \[ -e `)
+	x.awaitLine(`  2s  sh -c "until`) // it counts
 	if n := strings.Count(x.screen().String(), "a-leaf-with-a-rather-lo…"); n != 1 {
 		t.Errorf("the leaf has %d lines:\n%s", n, x.screen())
 	}
@@ -178,7 +178,7 @@ func TestALeafsLineIsDrawnInPlaceAndGoes(t *testing.T) {
 	x.awaitLine(`^▸ a-leaf-wi…  1 of 1  \d+s`)
 	b.must(unix.IoctlSetWinsize(int(x.ctrl.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}))
 	release()
-	x.awaitLine(`1 of 1  .*attempt 2: sh until`)
+	x.awaitLine(`1 of 1  .*attempt 2: sh -c "until`)
 	release()
 	shown := ends(3)
 	if !strings.HasSuffix(shown, "\n\n"+liveReport) || strings.ContainsAny(shown, "✓✗▸") {

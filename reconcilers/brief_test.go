@@ -13,6 +13,7 @@ func TestACommandInAFewWords(t *testing.T) {
 		{"systemctl --no-ask-password start -- nginx.service", "systemctl start nginx.service"},
 		{"dpkg --configure nginx", "dpkg --configure nginx"},
 		{"dpkg-query -W -f ${Package}", "dpkg-query"},
+		{"/usr/bin/nginx -t -q", "nginx -t -q"},
 		{"true", "true"},
 		{"curl " + strings.Repeat("x", 100), "curl " + strings.Repeat("x", 54) + "…"},
 	} {
