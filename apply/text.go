@@ -72,7 +72,9 @@ func (l *LeafReport) text(out *plan.Printer, b *strings.Builder, width int) {
 	lines := plan.Wrap(line, out.Columns(textIndent))
 	fmt.Fprintf(b, "%s  %s\n", label, strings.Join(lines, "\n"+indent(textIndent)))
 	for _, f := range l.Failures {
-		f.text(out, b)
+		if !Interrupted(f.err) { // which the line says
+			f.text(out, b)
+		}
 	}
 	if l.Outcome == Settled || l.Outcome == Skipped {
 		return
@@ -96,12 +98,15 @@ func (l *LeafReport) sentence() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))
 		}
 	}
-	applied := l.count(Applied)
+	applied, end := l.count(Applied), "it failed"
+	if slices.ContainsFunc(l.Failures, func(f Failure) bool { return Interrupted(f.err) }) {
+		end = "it was interrupted"
+	}
 	switch l.Outcome {
 	case RolledBack:
-		parts = append(parts, "it failed, and is as it was before this run")
+		parts = append(parts, end+", and is as it was before this run")
 		if slices.ContainsFunc(l.Glyphs, func(g GlyphReport) bool { return g.stuck }) {
-			parts[0] = "it failed, and could not be taken back whole"
+			parts[0] = end + ", and could not be taken back whole"
 		}
 	case Kept:
 		parts = append(parts, "it failed; nothing was applied before that")

@@ -255,5 +255,5 @@ scroll "waits" {
 	if strings.ContainsAny(shown, "✓✗▸") {
 		t.Errorf("at the end it shows\n%s", shown)
 	}
-	says(t, shown, "rolled back waits: it failed, and is as it was before this run the run was interrupted")
+	says(t, shown, "rolled back waits: it was interrupted, and is as it was before this run")
 }
