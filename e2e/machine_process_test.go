@@ -30,7 +30,7 @@ func TestProcessIsMadeAndRemovedAsOne(t *testing.T) {
 	m := boot(t)
 	found := m.print()
 	m.declare(processes("one", "daily"))
-	says(t, m.plan(), "+ process:nap install a service with a bundle of 2 files; started")
+	says(t, m.plan(), "+ process:nap install a service that runs ./run.sh infinity with a bundle of 2 files; started")
 	says(t, m.plan(), "Units start nap.service")
 	m.apply()
 	if m.active("nap.service") != "active" || m.enabled("nap.service") != "enabled" || m.active("tick.timer") != "active" || m.enabled("tick.timer") != "enabled" {
