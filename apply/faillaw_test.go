@@ -152,10 +152,10 @@ func (c *failCase) stands(leaf string, r *apply.LeafReport) []*scrolls.Glyph {
 	// Kept: what comes before the thing that failed is done, and nothing from it on.
 	things := c.changing(leaf)
 	done := map[scrolls.Key]bool{}
-	failed := scrolls.Key(r.Failures[0].Key)
+	failed := lawKey(leaf, c.h.last[leaf].thing)
 	for _, thing := range things {
 		key := lawKey(leaf, thing)
-		if key == failed && !c.failedAfterAll(leaf) {
+		if key == failed {
 			break
 		}
 		done[key] = !c.inLastWave(key)
@@ -177,12 +177,6 @@ func (c *failCase) stands(leaf string, r *apply.LeafReport) []*scrolls.Glyph {
 // inLastWave says that a thing goes in the run's last wave: a directory that golem made.
 func (c *failCase) inLastWave(key scrolls.Key) bool {
 	return slices.ContainsFunc(c.before.Wave, func(t *reconcilers.Turn) bool { return t.Drop[key] != nil })
-}
-
-// failedAfterAll says that it was a trigger or a check that ended a leaf: all its glyphs
-// are done.
-func (c *failCase) failedAfterAll(leaf string) bool {
-	return slices.ContainsFunc(c.of(leaf), func(tr *trouble) bool { return tr.over && (tr.thing == "trigger" || tr.thing == "check") })
 }
 
 func glyphsOf(s *scrolls.Scroll, leaf string) []*scrolls.Glyph {

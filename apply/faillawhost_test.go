@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -190,10 +191,13 @@ func (h *failHost) struck(op, what string) *trouble {
 		if tr.leaf != h.leaf || !tr.meets(op, what, h.back) {
 			continue
 		}
+		// A leaf that is kept is enacted once more, up to what failed.
+		forth := h.back == "" || h.back == "last" && tr.thing != "trigger" && !undoing()
 		switch {
-		case h.back == "" && tr.times != 0:
+		case forth && tr.times != 0:
 			tr.times--
 			return tr
+		case forth:
 		case h.back == "again" && tr.back > 0:
 			tr.back--
 			tr.takeBacks++
@@ -205,6 +209,21 @@ func (h *failHost) struck(op, what string) *trouble {
 		}
 	}
 	return nil
+}
+
+// undoing says that something is being taken back.
+func undoing() bool {
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for {
+		frame, more := frames.Next()
+		if strings.HasSuffix(frame.Function, ".Undo") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
 }
 
 // meets says whether an operation is what the trouble is about.
@@ -243,7 +262,7 @@ func (h *failHost) fail(tr *trouble, c reconcilers.Command) error {
 	if tr.hangs && len(c.Argv) > 0 {
 		h.pass(c.Timeout)
 	}
-	if h.back == "" && h.leaf != "" {
+	if (h.back == "" || h.back == "last" && tr.thing != "trigger" && !undoing()) && h.leaf != "" {
 		h.count(tr)
 	}
 	switch {

@@ -113,7 +113,7 @@ func (e *engine) keep(ctx context.Context, leaf *plan.Leaf, batch []*reconcilers
 			return err
 		}
 		if again != nil {
-			return e.keep(ctx, leaf, nil, done, steps, again)
+			return e.keep(ctx, leaf, batch[:at], done, steps, again)
 		}
 		done = append(done, steps...)
 	}

@@ -66,7 +66,7 @@ func (h *Host) exec(ctx context.Context, c Command) (Output, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Cancel = func() error { return killTree(cmd.Process.Pid) }
 	cmd.WaitDelay = time.Second
 	cmd.Dir = c.Dir
 	cmd.Env = append(append(cmd.Environ(), "LC_ALL=C"), c.Env...)
