@@ -140,6 +140,15 @@ func (c *failCase) wantAttempts(leaf string) int {
 	return most
 }
 
+// ended is what ended a leaf: the last thing that failed for the last time, or that could
+// not be brought back to be tried again.
+func (c *failCase) ended(leaf string) *trouble {
+	if tr := c.h.fatal[leaf]; tr != nil {
+		return tr
+	}
+	return c.h.last[leaf]
+}
+
 // stands are the glyphs of a leaf that have to be in force after the second run.
 func (c *failCase) stands(leaf string, r *apply.LeafReport) []*scrolls.Glyph {
 	was, next := glyphsOf(c.was, leaf), glyphsOf(c.next, leaf)
@@ -152,7 +161,7 @@ func (c *failCase) stands(leaf string, r *apply.LeafReport) []*scrolls.Glyph {
 	// Kept: what comes before the thing that failed is done, and nothing from it on.
 	things := c.changing(leaf)
 	done := map[scrolls.Key]bool{}
-	failed := lawKey(leaf, c.h.last[leaf].thing)
+	failed := lawKey(leaf, c.ended(leaf).thing)
 	for _, thing := range things {
 		key := lawKey(leaf, thing)
 		if key == failed {

@@ -56,6 +56,7 @@ type failHost struct {
 	back     string // "again", "last": what is being taken back for; "" for nothing
 	first    map[string]time.Time
 	last     map[string]*trouble // what failed last in each leaf
+	fatal    map[string]*trouble // what of it failed for the last time
 	checked  map[string]int
 	read     map[string]string // what each unit's program last read
 	wrong    []string          // what is against the contract
@@ -295,6 +296,9 @@ func (h *failHost) count(tr *trouble) {
 		delay = min(time.Duration(float64(delay)*p.BackoffMultiplier), p.MaxDelay)
 	}
 	tr.over = tr.fatal && tr.thing != "check" || tr.hits >= p.MaxAttempts || h.now.Add(min(delay, p.MaxDelay)).Sub(h.first[tr.leaf]) > p.MaxElapsed
+	if tr.over {
+		h.fatal[tr.leaf] = tr
+	}
 }
 
 // told follows the run.
@@ -317,7 +321,7 @@ func (h *failHost) told(ev apply.Event) {
 // run applies a wish; nil is a destroy.
 func (h *failHost) run(t tester, w *wish, s *scrolls.Scroll, troubles ...*trouble) (*apply.Report, error) {
 	h.wish, h.troubles, h.leaf, h.back = w, troubles, "", ""
-	h.last = map[string]*trouble{}
+	h.last, h.fatal = map[string]*trouble{}, map[string]*trouble{}
 	h.first, h.checked, h.wrong, h.events = map[string]time.Time{}, map[string]int{}, nil, nil
 	if h.wish == nil {
 		h.wish = &wish{}
