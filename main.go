@@ -43,7 +43,10 @@ func run(args []string, stdin, stdout, stderr *os.File) int {
 	defer stop()
 	go func() {
 		<-ctx.Done()
-		stop() // a second signal ends golem at once; the journal is whole at every instant
+		// A second signal ends golem at once; the journal is whole at every instant. But a
+		// session that ends with its terminal hangs up twice.
+		signal.Ignore(syscall.SIGHUP)
+		stop()
 	}()
 	// A reader of our output that goes away must not kill a run half way.
 	signal.Ignore(syscall.SIGPIPE)
