@@ -58,7 +58,7 @@ type kindInfo struct {
 
 // one names one of the kind, with its article, whose first letter is given.
 func (k *kindInfo) one(article string) string {
-	if strings.ContainsRune("aeiou", rune(k.Name[0])) || k.check && k.Name == "http" {
+	if strings.ContainsRune("aeio", rune(k.Name[0])) || k.check && k.Name == "http" {
 		article += "n"
 	}
 	if k.check {
