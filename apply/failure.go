@@ -62,14 +62,13 @@ func (e *engine) failed(leaf *plan.Leaf, failure error) {
 
 // undo takes steps back, newest first. What it could not, it names.
 func (e *engine) undo(ctx context.Context, r *LeafReport, steps []*state.Step) map[*state.Step]error {
-	stuck := map[*state.Step]error{}
 	if len(steps) > 0 {
 		defer e.pulse.begin(Doing{Leaf: r.Leaf, What: "taking it back"})()
 	}
-	for i := len(steps) - 1; i >= 0; i-- {
-		s := steps[i]
-		if err := reconcilers.Reconcilers[s.Sort].Undo(ctx, e.w, e.store, s); err != nil {
-			stuck[s], e.stuckOn = err, err
+	stuck := reconcilers.TakeBack(ctx, e.w, e.store, steps, func(_ *state.Step, act func() error) error { return act() })
+	for _, s := range steps {
+		if err := stuck[s]; err != nil {
+			e.stuckOn = err
 			e.report.stuck(r.Leaf, s)
 			r.fail(fmt.Errorf("take back %s: %w", s.Resource, err))
 		}
@@ -157,7 +156,8 @@ func (e *engine) stayUndone(turns []*reconcilers.Turn, done []*state.Step) {
 // Of one that could not be, the ledger keeps what is still there, and no later leaf may
 // touch what it is about.
 func (e *engine) forgetTaken(steps []*state.Step, stuck map[*state.Step]error) {
-	for _, s := range steps {
+	for i := len(steps) - 1; i >= 0; i-- {
+		s := steps[i]
 		if stuck[s] == nil {
 			e.unremember(s)
 			continue

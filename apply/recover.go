@@ -48,16 +48,17 @@ func (e *engine) recover(ctx context.Context) (*Recovered, error) {
 	defer e.pulse.begin(Doing{What: "taking back what an interrupted run left"})()
 	w := reconcilers.NewWorld(e.o.Host, e.store)
 	defer w.Close()
-	for i := len(dead.Steps) - 1; i >= 0; i-- {
-		s := dead.Steps[i]
-		rec := reconcilers.Reconcilers[s.Sort]
-		if rec == nil {
-			return nil, fmt.Errorf("recover %s: this golem does not know how to take back a %q", s.Resource, s.Sort)
-		}
+	stuck := reconcilers.TakeBack(ctx, w, e.store, dead.Steps, func(_ *state.Step, act func() error) error {
 		if err := ctx.Err(); err != nil {
-			return nil, &TouchedError{err}
+			return err
 		}
-		if err := rec.Undo(ctx, w, e.store, s); err != nil {
+		return act()
+	})
+	if err := ctx.Err(); err != nil {
+		return nil, &TouchedError{err}
+	}
+	for _, s := range dead.Steps {
+		if err := stuck[s]; err != nil {
 			return nil, &TouchedError{fmt.Errorf("recover %s: %w", s.Resource, err)}
 		}
 	}

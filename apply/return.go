@@ -155,27 +155,19 @@ func triggersInForce(snap *state.Snapshot, lineage string) []plan.Trigger {
 	return all
 }
 
-// undoRun takes steps back, newest first, each as often as patience lasts. Beneath a step
-// that could not be taken back, the older ones on the same resource are left, too.
+// undoRun takes steps back, each as often as patience lasts. The way back is not to be
+// interrupted.
 func (e *engine) undoRun(steps []*state.Step) map[*state.Step]error {
-	stuck := map[*state.Step]error{}
-	held := map[string]error{}
-	ctx := context.Background() // the way back is not to be interrupted
+	ctx := context.Background()
+	stuck := reconcilers.TakeBack(ctx, e.w, e.store, steps, func(s *state.Step, act func() error) error {
+		return e.persist(ctx, s.Leaf, keyOfStep(s), act)
+	})
 	for i := len(steps) - 1; i >= 0; i-- {
-		s := steps[i]
-		name := reconcilers.RecordKey(s.Sort, s.Resource)
-		err := held[name]
-		if err == nil {
-			err = e.persist(ctx, s.Leaf, keyOfStep(s), func() error {
-				return reconcilers.Reconcilers[s.Sort].Undo(ctx, e.w, e.store, s)
-			})
+		if s := steps[i]; stuck[s] == nil {
+			e.unremember(s)
+		} else {
+			stuck[s] = fmt.Errorf("take back %s: %w", s.Resource, stuck[s])
 		}
-		if err != nil {
-			held[name] = err
-			stuck[s] = fmt.Errorf("take back %s: %w", s.Resource, err)
-			continue
-		}
-		e.unremember(s)
 	}
 	return stuck
 }

@@ -104,6 +104,17 @@ func readProcess(s *state.Step) (before, after processState, err error) {
 	return before, after, err
 }
 
+// Halt implements Halter.
+func (processes) Halt(ctx context.Context, w *World, s *state.Step) error {
+	before, _, err := readProcess(s)
+	if err != nil || len(before.Active) == 0 {
+		return err
+	}
+	defer w.forget()
+	w.forget()
+	return stopNewcomers(ctx, w, before)
+}
+
 // Undo implements Reconciler.
 func (processes) Undo(ctx context.Context, w *World, store Store, s *state.Step) error {
 	before, after, err := readProcess(s)

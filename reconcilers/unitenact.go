@@ -340,6 +340,30 @@ func (w *World) startUnit(ctx context.Context, id string) error {
 // Flush implements Flusher.
 func (units) Flush(ctx context.Context, w *World) error { return w.rereadUnits(ctx) }
 
+// Halt implements Halter.
+func (units) Halt(ctx context.Context, w *World, s *state.Step) error {
+	before, expect, err := readUnitStep(s)
+	if err != nil || !expect.Runs && !expect.Links {
+		return err
+	}
+	return w.halt(ctx, s, before.State, expect)
+}
+
+// halt stops what a step started, and takes the links that it made.
+func (w *World) halt(ctx context.Context, s *state.Step, before unitState, expect unitExpect) error {
+	defer w.forget()
+	w.forgetUnits()
+	if expect.Runs && !before.running() {
+		if err := w.undoStart(ctx, s.Resource, before, expect); err != nil {
+			return err
+		}
+	}
+	if expect.Links {
+		return w.undoLinks(s.Resource, before)
+	}
+	return nil
+}
+
 // Undo implements Reconciler: exactly the state before the step, from any half-way
 // point. Unlike undeclaring it starts again what the step stopped.
 func (units) Undo(ctx context.Context, w *World, _ Store, s *state.Step) error {
@@ -347,18 +371,10 @@ func (units) Undo(ctx context.Context, w *World, _ Store, s *state.Step) error {
 	if err != nil || !expect.Runs && !expect.Links {
 		return err
 	}
+	if err := w.halt(ctx, s, before.State, expect); err != nil {
+		return err
+	}
 	defer w.forget()
-	w.forgetUnits()
-	if expect.Runs && !before.State.running() {
-		if err := w.undoStart(ctx, s.Resource, before.State, expect); err != nil {
-			return err
-		}
-	}
-	if expect.Links {
-		if err := w.undoLinks(s.Resource, before.State); err != nil {
-			return err
-		}
-	}
 	if expect.Runs {
 		if err := w.undoStop(ctx, s.Resource, before.State); err != nil {
 			return err

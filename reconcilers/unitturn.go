@@ -96,6 +96,10 @@ func (s units) Turn(ctx context.Context, w *World, r Request) (*Turn, error) {
 		return nil, err
 	}
 	k.judge()
+	if k.g == nil && k.acting("start") && !k.r.Late {
+		// A rollback starts it when the files are back that it reads.
+		k.t.Postpone, k.t.Acts, k.t.Step = true, false, nil
+	}
 	return k.t, nil
 }
 
