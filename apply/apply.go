@@ -76,7 +76,11 @@ type engine struct {
 	wild    bool            // a program ran that may have changed any of them
 	// firsts are the plan's first turns on each resource; nil until they are looked for.
 	firsts map[string]*reconcilers.Turn
-	due    map[string]state.Due
+	// due is what must still run, callers are the steps that called for it, and undone are
+	// the steps that were taken back.
+	due     map[duty]state.Due
+	callers map[duty][]int64
+	undone  map[int64]bool
 	// patience is that of the leaf whose turn it is.
 	patience *patience
 	stuck    []string // paths that stay though the plan meant them to go

@@ -2,7 +2,9 @@ package apply
 
 import (
 	"context"
+	"slices"
 
+	"golem/plan"
 	"golem/reconcilers"
 	"golem/state"
 )
@@ -27,34 +29,51 @@ func (e *engine) callChecks(tx *state.Tx, steps []*state.Step) error {
 	return nil
 }
 
-// setDue journals that something must still run.
-func (e *engine) setDue(tx *state.Tx, d state.Due) error {
-	if was, ok := e.due[d.Name]; ok {
-		d.Leaf = was.Leaf
+// callChecksAfter makes a leaf's checks due after triggers of the leaf were fired, for the
+// sake of what called for those.
+func (e *engine) callChecksAfter(leaf string, fired []plan.Trigger) {
+	if len(fired) == 0 {
+		return
 	}
-	if err := tx.SetDue(d); err != nil {
-		return err
+	for _, c := range e.plan.ChecksOf(leaf) {
+		at := duty{leaf, c.Name()}
+		for _, t := range fired {
+			e.callers[at] = append(e.callers[at], e.callers[duty{leaf, t.Name()}]...)
+		}
+		if !e.isDue(at) {
+			e.owe(state.Due{Lineage: e.o.Lineage, Leaf: leaf, Name: c.Name()})
+		}
 	}
-	e.due[d.Name] = d
-	return nil
 }
 
-// dropChecks clears the due checks of a leaf.
-func (e *engine) dropChecks(leaf string) {
+// resetChecks brings a leaf's checks back to what is due once its steps are taken back:
+// what only such steps called for goes. What an earlier run left due, or another leaf's
+// step calls for, is due, and be it that it held meanwhile: it was not of what stands now.
+func (e *engine) resetChecks(leaf string, undone []*state.Step) {
+	for _, s := range undone {
+		e.undone[s.ID] = true
+	}
 	for _, c := range e.plan.ChecksOf(leaf) {
-		e.met(c.Name())
+		at := duty{leaf, c.Name()}
+		stands := func(step int64) bool { return !e.undone[step] }
+		switch owed := slices.ContainsFunc(e.callers[at], stands); {
+		case !owed:
+			e.met(at)
+		case len(undone) > 0 && !e.isDue(at):
+			e.owe(state.Due{Lineage: e.o.Lineage, Leaf: leaf, Name: c.Name()})
+		}
 	}
 }
 
-// check makes a leaf's due checks, each as often as the leaf's policy lets it. fired
-// says that a trigger of the leaf was fired, which makes them all due.
-func (e *engine) check(ctx context.Context, leaf string, fired bool) error {
+// check makes a leaf's due checks, each as often as the leaf's policy lets it.
+func (e *engine) check(ctx context.Context, leaf string) error {
 	for _, c := range e.plan.ChecksOf(leaf) {
-		if !fired && !e.isDue(c.Name()) {
+		at := duty{leaf, c.Name()}
+		if !e.isDue(at) {
 			continue
 		}
 		if c.Skipped {
-			e.met(c.Name())
+			e.met(at)
 			continue
 		}
 		text := reconcilers.CheckText(c.Glyph)
@@ -66,7 +85,7 @@ func (e *engine) check(ctx context.Context, leaf string, fired bool) error {
 			return err
 		}
 		e.report.leaf(leaf).held++
-		e.met(c.Name())
+		e.met(at)
 	}
 	return nil
 }

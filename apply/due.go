@@ -10,37 +10,72 @@ import (
 	"golem/state"
 )
 
-// recall takes up the triggers that an earlier run left due. What nobody declares any
-// more is cleared with the next revision.
+// A duty is one trigger or check of the lineage: two leaves may make the same check.
+type duty struct{ leaf, name string }
+
+// An earlierRun stands for the step that called for what an earlier run left due.
+const earlierRun int64 = 0
+
+// recall takes up what earlier runs left due, where it now stands. What nobody declares
+// any more is cleared with the next revision.
 func (e *engine) recall(due []state.Due) {
-	e.due = map[string]state.Due{}
+	e.due, e.callers, e.undone = map[duty]state.Due{}, map[duty][]int64{}, map[int64]bool{}
 	for _, d := range due {
-		if d.Lineage != e.o.Lineage {
-			continue
+		if d.Lineage == e.o.Lineage {
+			e.due[duty{d.Leaf, d.Name}] = d
 		}
-		if !e.plan.IsDeclared(d.Leaf, d.Name) {
-			e.clearDue(d)
-			continue
+	}
+	for _, d := range e.plan.LeftDue {
+		at := duty{d.Leaf, d.Name}
+		if e.callers[at] = []int64{earlierRun}; !e.isDue(at) {
+			e.owe(d)
 		}
-		e.due[d.Name] = d
+	}
+	for at := range e.due {
+		if len(e.callers[at]) == 0 {
+			e.met(at)
+		}
 	}
 }
 
-func (e *engine) isDue(name string) bool {
-	_, ok := e.due[name]
+func (e *engine) isDue(at duty) bool {
+	_, ok := e.due[at]
 	return ok
 }
 
-func (e *engine) clearDue(d state.Due) {
-	e.queue = append(e.queue, func(tx *state.Tx) error { return tx.ClearDue(d) })
+// triggerDue is isDue of a declared trigger.
+func (e *engine) triggerDue(name string) bool {
+	t := e.plan.Trigger(name)
+	return t != nil && e.isDue(duty{t.Leaf, name})
+}
+
+// owe notes that something must still run, with what is written next.
+func (e *engine) owe(d state.Due) {
+	e.due[duty{d.Leaf, d.Name}] = d
+	e.queue = append(e.queue, func(tx *state.Tx) error { return tx.SetDue(d) })
 }
 
 // met notes that a trigger or check ran, or needs to no more.
-func (e *engine) met(name string) {
-	if d, ok := e.due[name]; ok {
-		e.clearDue(d)
-		delete(e.due, name)
+func (e *engine) met(at duty) {
+	if d, ok := e.due[at]; ok {
+		e.queue = append(e.queue, func(tx *state.Tx) error { return tx.ClearDue(d) })
+		delete(e.due, at)
 	}
+}
+
+// setDue journals that a step calls for something. What is due already stays due for the
+// sake of the step that called for it first.
+func (e *engine) setDue(tx *state.Tx, d state.Due) error {
+	at := duty{d.Leaf, d.Name}
+	e.callers[at] = append(e.callers[at], d.Step)
+	if e.isDue(at) {
+		return nil
+	}
+	if err := tx.SetDue(d); err != nil {
+		return err
+	}
+	e.due[at] = d
+	return nil
 }
 
 // call journals what steps make due, with their intent.
@@ -71,7 +106,7 @@ func (e *engine) meet(t *reconcilers.Turn) {
 	for _, part := range t.Step.Glyphs {
 		for _, trigger := range e.plan.Triggers {
 			if trigger.Glyph.Key == part.Key {
-				e.met(trigger.Name())
+				e.met(duty{trigger.Leaf, trigger.Name()})
 			}
 		}
 	}
@@ -84,7 +119,7 @@ func (e *engine) fire(ctx context.Context, leaf string) error {
 			return err
 		}
 	}
-	fire, met := e.plan.Firing(e.isDue, leaf, false)
+	fire, met := e.plan.Firing(e.triggerDue, leaf, false)
 	if (len(fire) > 0 || e.checksDue(leaf)) && !e.begun {
 		if err := e.do(e.begin); err != nil {
 			return err
@@ -97,9 +132,10 @@ func (e *engine) fire(ctx context.Context, leaf string) error {
 		}
 	}
 	for _, t := range met {
-		e.met(t.Name())
+		e.met(duty{t.Leaf, t.Name()})
 	}
-	return e.check(ctx, leaf, len(fire) > 0)
+	e.callChecksAfter(leaf, fire)
+	return e.check(ctx, leaf)
 }
 
 // flush does what the changes so far call for, as often as the leaf's policy lets it.
@@ -121,7 +157,7 @@ func (e *engine) pull(ctx context.Context, t plan.Trigger) error {
 	}
 	e.report.leaf(t.Leaf).fired[t.Glyph.Key]++
 	e.tell(Event{Type: "triggered", Leaf: t.Leaf, Key: string(t.Glyph.Key), Message: t.Action})
-	e.met(t.Name())
+	e.met(duty{t.Leaf, t.Name()})
 	return nil
 }
 
@@ -138,11 +174,11 @@ func (e *engine) fireLate(ctx context.Context) {
 	}
 	settled := func(name string) bool {
 		t := e.plan.Trigger(name)
-		return e.isDue(name) && t != nil && e.report.leaf(t.Leaf).Outcome == Settled
+		return e.triggerDue(name) && e.report.leaf(t.Leaf).Outcome == Settled
 	}
 	fire, met := e.plan.Firing(settled, "", true)
 	for _, t := range met {
-		e.met(t.Name())
+		e.met(duty{t.Leaf, t.Name()})
 	}
 	for _, leaf := range e.plan.Leaves {
 		if slices.ContainsFunc(fire, func(t plan.Trigger) bool { return t.Leaf == leaf.Path }) {
@@ -154,7 +190,7 @@ func (e *engine) fireLate(ctx context.Context) {
 
 // fireLateOf fires what of one leaf is late, and makes its checks again.
 func (e *engine) fireLateOf(ctx context.Context, leaf string, fire []plan.Trigger) {
-	again := false
+	var fired []plan.Trigger
 	for _, t := range fire {
 		if t.Leaf != leaf {
 			continue
@@ -163,19 +199,20 @@ func (e *engine) fireLateOf(ctx context.Context, leaf string, fire []plan.Trigge
 			e.late(leaf, err)
 			continue
 		}
-		again = true
+		fired = append(fired, t)
 	}
-	if !again {
+	if len(fired) == 0 {
 		return
 	}
-	if err := e.check(ctx, leaf, true); err != nil {
+	e.callChecksAfter(leaf, fired)
+	if err := e.check(ctx, leaf); err != nil {
 		e.late(leaf, err)
 	}
 }
 
 // checksDue says whether an earlier run, or this one, left checks of a leaf due.
 func (e *engine) checksDue(leaf string) bool {
-	return slices.ContainsFunc(e.plan.ChecksOf(leaf), func(c plan.Check) bool { return e.isDue(c.Name()) })
+	return slices.ContainsFunc(e.plan.ChecksOf(leaf), func(c plan.Check) bool { return e.isDue(duty{leaf, c.Name()}) })
 }
 
 func (e *engine) late(leaf string, err error) {
@@ -199,8 +236,8 @@ func (e *engine) refire(ctx context.Context, leaf *plan.Leaf, steps []*state.Ste
 	}
 	fire, _ := e.plan.Firing(func(name string) bool { return pulled[name] }, leaf.Path, false)
 	for _, t := range fire {
-		if _, ok := e.due[t.Name()]; !ok {
-			e.due[t.Name()] = state.Due{Lineage: e.o.Lineage, Leaf: t.Leaf, Name: t.Name()}
+		if !e.triggerDue(t.Name()) {
+			e.owe(state.Due{Lineage: e.o.Lineage, Leaf: t.Leaf, Name: t.Name()})
 		}
 		if failed := e.pull(ctx, t); failed != nil {
 			err = errors.Join(err, failed)

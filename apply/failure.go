@@ -33,9 +33,7 @@ func (e *engine) fail(leaf *plan.Leaf, steps []*state.Step, failure error) error
 	if err := e.refire(ctx, leaf, steps); err != nil {
 		r.fail(fmt.Errorf("after taking it back: %w", err))
 	}
-	if len(stuck) == 0 {
-		e.dropChecks(leaf.Path) // they were due for what is taken back
-	}
+	e.resetChecks(leaf.Path, slices.DeleteFunc(slices.Clone(steps), func(s *state.Step) bool { return stuck[s] != nil }))
 	if e.begun {
 		err := e.do(func(tx *state.Tx) error {
 			if err := reverse(tx, steps, stuck, failure); err != nil {

@@ -127,10 +127,10 @@ func (e *engine) prepareReturn(snap *state.Snapshot, p *plan.Pending) {
 	e.o.Lineage = p.Lineage
 	e.plan = &plan.Plan{Name: p.Lineage, Triggers: triggersInForce(snap, p.Lineage)}
 	e.report.at = map[string]*LeafReport{}
-	e.due = map[string]state.Due{}
+	e.due = map[duty]state.Due{}
 	for _, d := range snap.Due {
 		if d.Lineage == p.Lineage {
-			e.due[d.Name] = d
+			e.due[duty{d.Leaf, d.Name}] = d
 		}
 	}
 	e.records = snap.Records

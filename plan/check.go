@@ -16,8 +16,11 @@ type Check struct {
 	Skipped bool
 }
 
+// checkPrefix is what no trigger's name begins with.
+const checkPrefix = "check "
+
 // Name is how the journal and JSON call a check in its leaf.
-func (c Check) Name() string { return "check " + string(c.Glyph.Key) }
+func (c Check) Name() string { return checkPrefix + string(c.Glyph.Key) }
 
 // ChecksOf lists the declared checks of a leaf.
 func (p *Plan) ChecksOf(leaf string) []Check {
@@ -28,22 +31,6 @@ func (p *Plan) ChecksOf(leaf string) []Check {
 		}
 	}
 	return all
-}
-
-// check finds a declared check by its name; nil where there is none.
-func (p *Plan) check(leaf, name string) *Check {
-	for i, c := range p.AllChecks {
-		if c.Leaf == leaf && c.Name() == name {
-			return &p.AllChecks[i]
-		}
-	}
-	return nil
-}
-
-// IsDeclared says whether a trigger or a check that an earlier run left due is still
-// declared.
-func (p *Plan) IsDeclared(leaf, name string) bool {
-	return p.Trigger(name) != nil || p.check(leaf, name) != nil
 }
 
 // listChecks notes the scroll's checks.
@@ -62,7 +49,7 @@ func (m *maker) listChecks() {
 // fires a trigger of, and those that an earlier run left due.
 func (m *maker) checks() {
 	for _, c := range m.plan.AllChecks {
-		if m.changes(c.Leaf) || m.leftDue(c) {
+		if m.changes(c.Leaf) || m.plan.isLeft(c.Leaf, c.Name()) {
 			m.plan.Checks = append(m.plan.Checks, c)
 		}
 	}
@@ -70,7 +57,7 @@ func (m *maker) checks() {
 
 func (m *maker) changes(leaf string) bool {
 	for _, d := range m.plan.Due {
-		if d.Leaf == leaf && d.Effect != nil {
+		if d.Leaf == leaf {
 			return true
 		}
 	}
@@ -86,15 +73,6 @@ func (m *maker) changes(leaf string) bool {
 			if part.Changed {
 				return true
 			}
-		}
-	}
-	return false
-}
-
-func (m *maker) leftDue(c Check) bool {
-	for _, d := range m.snap.Due {
-		if d.Lineage == m.in.Lineage && d.Leaf == c.Leaf && d.Name == c.Name() {
-			return true
 		}
 	}
 	return false

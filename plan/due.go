@@ -45,9 +45,14 @@ func (m *maker) triggers(glyphs []*scrolls.Glyph) {
 			m.plan.Triggers = append(m.plan.Triggers, Trigger{t, g.Leaf, g, kind.Sort, m.spots[g].Resource})
 		}
 	}
+}
+
+// recallDue takes up what earlier runs left due.
+func (m *maker) recallDue() {
+	m.left()
 	m.due = map[string]*Due{}
-	for _, d := range m.snap.Due {
-		if t := m.plan.Trigger(d.Name); t != nil && d.Lineage == m.in.Lineage {
+	for _, d := range m.plan.LeftDue {
+		if t := m.plan.Trigger(d.Name); t != nil {
 			m.due[d.Name] = &Due{Trigger: *t}
 		}
 	}

@@ -86,6 +86,7 @@ func Make(in Input) (*Plan, error) {
 	m.gather(glyphs)
 	m.triggers(glyphs)
 	m.listChecks()
+	m.recallDue()
 	m.work()
 	if err := m.mistakes(); err != nil {
 		return nil, err

@@ -55,6 +55,9 @@ type Plan struct {
 	Updates []Update
 	// Triggers are all that the scroll declares.
 	Triggers []Trigger
+	// LeftDue are the scroll's triggers and checks that earlier runs left due, each in the
+	// leaf where it now stands.
+	LeftDue []state.Due
 	// Due are the triggers that the run has to fire, in the order in which it does.
 	Due []Due
 	// Recovers tells what an interrupted run left to be taken back first; nil: none.
