@@ -84,9 +84,8 @@ func less(lines []string) []string {
 
 // fails applies a scroll whose leaf fails with what is told, and wants the leaf's part of
 // the host as it was to the last time stamp, and the sibling's new.
-func (m *machine) fails(at, scroll, told string, sibling int, hosts []string) {
+func (m *machine) fails(at, scroll, told string, sibling int, hosts, before []string) {
 	m.t.Helper()
-	before := less(m.print())
 	m.declare(scroll)
 	a := m.golem(3, "apply", "--auto-approve", site)
 	said := strings.Join(strings.Fields(a.stdout), " ")
@@ -160,12 +159,13 @@ func TestALeafThatFailsAnywhereIsWhatItWas(t *testing.T) {
 			m := failHost(t)
 			found := m.print()
 			glyphs := begin(m)
+			before := less(m.print())
 			pid := m.must("systemctl", "show", "-P", "MainPID", "fl-busy.service")
 			for k := range len(everyGlyph("1")) + 1 {
 				broken := whatBreaks[k%len(whatBreaks)]
 				scroll, hosts := glyphs(k, broken[0])
 				at := fmt.Sprintf("%s, %q at %d", name, broken[1], k)
-				m.fails(at, wholeScroll("rollback", scroll, k+1), broken[1], k+1, hosts)
+				m.fails(at, wholeScroll("rollback", scroll, k+1), broken[1], k+1, hosts, before)
 				if k < 3 || name != "replace" { // from there on it was stopped, and started again
 					if now := m.must("systemctl", "show", "-P", "MainPID", "fl-busy.service"); now != pid {
 						t.Errorf("%s: fl-busy was started anew", at)
