@@ -144,9 +144,10 @@ func (e *dpkgEntry) conffilesOf() []string {
 }
 
 // captureFiles looks at the configuration files of the packages that a transaction
-// touches, those that only the new package knows among them: it is fetched for that.
-func (k *pkgWork) captureFiles(store Store) error {
-	shipped, err := k.fetch()
+// touches, those that only the new package knows among them: it is fetched for that. What
+// comes is to go again, if need be, in a way that fits what is there now.
+func (k *pkgWork) captureFiles(store Store, turns []*Turn) error {
+	controls, err := k.fetch()
 	if err != nil {
 		return err
 	}
@@ -155,7 +156,13 @@ func (k *pkgWork) captureFiles(store Store) error {
 		if e.stays() {
 			continue
 		}
-		paths := append(k.d.real.packages[e.Resource].conffilesOf(), shipped[e.Resource]...)
+		paths := k.d.real.packages[e.Resource].conffilesOf()
+		if c := controls[e.Resource]; c != nil {
+			paths = append(paths, c.conffiles...)
+		}
+		if e.Unmade, err = k.w.wayBack(e, asked(turns, e), controls[e.Resource]); err != nil {
+			return err
+		}
 		if e.Files, err = k.w.lookAtFiles(paths); err != nil {
 			return err
 		}
@@ -169,13 +176,13 @@ func (k *pkgWork) captureFiles(store Store) error {
 	return nil
 }
 
-// fetch has apt fetch the packages that the transaction brings, and lists the
-// configuration files in them. What is fetched lies in apt's cache, where the transaction
+// fetch has apt fetch the packages that the transaction brings, and reads what they say
+// of themselves. What is fetched lies in apt's cache, where the transaction
 // finds it.
-func (k *pkgWork) fetch() (map[string][]string, error) {
+func (k *pkgWork) fetch() (map[string]*debControl, error) {
 	files := &debFiles{h: k.w.Host, blobs: k.w.Blobs}
 	run, err := aptRunFor(k.tx.effects, files, k.tx.lift)
-	all := map[string][]string{}
+	all := map[string]*debControl{}
 	if err == nil && run.brings {
 		var said *AptError
 		if err = k.download(run); errors.As(err, &said) && strings.Contains(said.Said, "Failed to fetch") && !k.w.Host.apt.updated {
@@ -187,7 +194,7 @@ func (k *pkgWork) fetch() (map[string][]string, error) {
 		}
 		for _, e := range k.tx.effects {
 			if err == nil && e.To.there() && !e.stays() {
-				err = k.inspect(e, files, all)
+				all[e.Resource], err = k.inspect(e, files)
 			}
 		}
 	}
@@ -207,14 +214,14 @@ func (k *pkgWork) download(run *aptRun) error {
 	return aptSaid(out, err)
 }
 
-// inspect lists the configuration files that one package brings.
-func (k *pkgWork) inspect(e pkgEffect, files *debFiles, all map[string][]string) error {
+// inspect reads what one package that the transaction brings says of itself.
+func (k *pkgWork) inspect(e pkgEffect, files *debFiles) (*debControl, error) {
 	if e.Deb != nil {
 		file, err := files.write(e.Resource, e.To.Version, *e.Deb)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return k.readDeb(file, e.Resource, all)
+		return k.readDeb(file)
 	}
 	name, arch, foreign := strings.Cut(e.Resource, ":")
 	if !foreign {
@@ -222,41 +229,49 @@ func (k *pkgWork) inspect(e pkgEffect, files *debFiles, all map[string][]string)
 	}
 	for _, a := range []string{arch, "all"} {
 		if file := k.w.Host.cached(name, e.To.Version, a); file != "" {
-			return k.readDeb(filepath.Join(k.w.Host.Root, file), e.Resource, all)
+			return k.readDeb(filepath.Join(k.w.Host.Root, file))
 		}
 	}
 	dir, err := k.w.Host.scratchDir("debs") // apt caches nothing that lies on a disk
 	if err != nil {
-		return fmt.Errorf("fetch %s: %w", e.Resource, err)
+		return nil, fmt.Errorf("fetch %s: %w", e.Resource, err)
 	}
 	defer os.RemoveAll(dir)
 	out, err := k.w.Host.Do(k.ctx, Command{Argv: []string{"apt-get", "-q", "download", e.Resource + "=" + e.To.Version}, Dir: dir, Changes: true, Timeout: k.w.Timeout})
 	if err != nil {
-		return aptSaid(out, err)
+		return nil, aptSaid(out, err)
 	}
 	found, err := filepath.Glob(filepath.Join(dir, "*.deb"))
 	if err != nil || len(found) != 1 {
-		return fmt.Errorf("fetch %s: apt-get download left %d files", e.Resource, len(found))
+		return nil, fmt.Errorf("fetch %s: apt-get download left %d files", e.Resource, len(found))
 	}
-	return k.readDeb(found[0], e.Resource, all)
+	return k.readDeb(found[0])
 }
 
-// readDeb lists the configuration files in a package file.
-func (k *pkgWork) readDeb(file, resource string, all map[string][]string) error {
-	out, err := k.w.Host.Run(k.ctx, dpkgTimeout, "dpkg-deb", "-I", file, "conffiles")
-	var failed *CommandError
-	if errors.As(err, &failed) && failed.Code == 2 && strings.Contains(failed.Said, "conffiles") {
-		return nil // it has none
-	}
+// readDeb reads what a package file says of itself.
+func (k *pkgWork) readDeb(file string) (*debControl, error) {
+	conffiles, err := k.component(file, "conffiles")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, line := range strings.Split(string(out.Stdout), "\n") {
+	c := &debControl{}
+	for _, line := range strings.Split(conffiles, "\n") {
 		if at := strings.IndexByte(line, '/'); at >= 0 && !strings.HasPrefix(line, "remove-on-upgrade") {
-			all[resource] = append(all[resource], strings.TrimRight(line[at:], " "))
+			c.conffiles = append(c.conffiles, strings.TrimRight(line[at:], " "))
 		}
 	}
-	return nil
+	c.postrm, err = k.component(file, "postrm")
+	return c, err
+}
+
+// component reads one of the files about itself that a package file holds; "" for none.
+func (k *pkgWork) component(file, name string) (string, error) {
+	out, err := k.w.Host.Run(k.ctx, dpkgTimeout, "dpkg-deb", "-I", file, name)
+	var failed *CommandError
+	if errors.As(err, &failed) && failed.Code == 2 && strings.Contains(failed.Said, name) {
+		return "", nil
+	}
+	return string(out.Stdout), err
 }
 
 // settleFiles works out, before a package goes or gives back its version, what its

@@ -177,7 +177,7 @@ func (packages) Capture(ctx context.Context, w *World, store Store, turns []*Tur
 				return &TurnError{i, err}
 			}
 		}
-		if err := k.captureFiles(store); err != nil {
+		if err := k.captureFiles(store, turns); err != nil {
 			return &TurnError{i, err}
 		}
 		k.encode(turns)

@@ -34,15 +34,15 @@ func (packages) Undo(ctx context.Context, w *World, store Store, s *state.Step) 
 	for _, e := range slices.Concat(exp.Effects, inv.Whole) {
 		if !e.stays() {
 			files = append(files, e.Files...)
-			targets[e.Resource] = &pkgTarget{Pkg: e.From, back: e.Back, purge: purgeAuto}
+			targets[e.Resource] = &pkgTarget{Pkg: e.From, back: e.Back, purge: orText(e.Unmade, purgeAuto)}
 		}
 	}
 	own := targets[s.Resource]
 	if own == nil {
-		own = &pkgTarget{}
+		own = &pkgTarget{purge: inv.Purge}
 		targets[s.Resource] = own
 	}
-	own.Pkg, own.purge = inv.Now, inv.Purge
+	own.Pkg = inv.Now
 	w.forget()
 	defer w.forget()
 	r := &restoring{ctx: ctx, w: w, targets: targets, keep: keepWith(store, s), files: files}
@@ -50,7 +50,24 @@ func (packages) Undo(ctx context.Context, w *World, store Store, s *state.Step) 
 		return err
 	}
 	// A stranger's work at these paths is not to be lost; the packages' own is.
-	return w.putFiles(ctx, r.keep, files, r.known)
+	return w.putFiles(ctx, r.keep, r.unowned(), r.known)
+}
+
+// unowned are the files less those of packages that go no further than their removal:
+// dpkg still has the configuration down as theirs, and takes what is missing of it for
+// what somebody deleted for good.
+func (r *restoring) unowned() []pkgFile {
+	owned := map[string]bool{}
+	for resource, t := range r.targets {
+		if e := r.v.packages[resource]; e != nil && r.left(resource, e.Pkg, t) {
+			for _, name := range e.conffilesOf() {
+				if at, err := r.w.resolve(name, false); err == nil {
+					owned[at.real] = true
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(r.files), func(f pkgFile) bool { return owned[f.Path] && f.Node.Type == Absent })
 }
 
 // known says whether a file has bytes that are known: a package's, or those that it is

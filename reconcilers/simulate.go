@@ -32,6 +32,9 @@ type pkgEffect struct {
 	// to be when all is done.
 	Files []pkgFile `json:"files,omitempty"`
 	After []pkgFile `json:"after,omitempty"`
+	// Unmade is how it goes, if it was not there and the step is taken back: purgeTrue,
+	// purgeFalse, or "" for auto.
+	Unmade string `json:"unmade,omitempty"`
 	// Own says that a glyph of the batch asked for it.
 	Own bool `json:"own,omitempty"`
 }

@@ -141,8 +141,10 @@ func inspect(argv []string) Answer {
 		return Answer{Err: "dpkg-deb: error: " + err.Error(), Code: 2}
 	case argv[1] == "-f":
 		return Answer{Out: p.stanza("")}
-	case len(p.Conffiles) == 0:
-		return Answer{Err: "dpkg-deb: error: open component 'conffiles' failed: No such file or directory", Code: 2}
+	case argv[3] == "postrm" && p.Postrm != "":
+		return Answer{Out: p.Postrm}
+	case argv[3] == "postrm" || len(p.Conffiles) == 0:
+		return Answer{Err: "dpkg-deb: error: open component '" + argv[3] + "' failed: No such file or directory", Code: 2}
 	}
 	return Answer{Out: strings.Join(slices.Sorted(maps.Keys(p.Conffiles)), "\n") + "\n"}
 }

@@ -14,12 +14,15 @@ import (
 
 // A Package is one version of a package.
 type Package struct {
-	Name, Version, Arch             string
-	Depends, Recommends, Conflicts  string            `json:",omitempty"`
-	Provides                        string            `json:",omitempty"`
-	Essential                       bool              `json:",omitempty"`
-	Conffiles                       map[string]string `json:",omitempty"` // what it ships
+	Name, Version, Arch            string
+	Depends, Recommends, Conflicts string            `json:",omitempty"`
+	Provides                       string            `json:",omitempty"`
+	Essential                      bool              `json:",omitempty"`
+	Conffiles                      map[string]string `json:",omitempty"` // what it ships
+	// Postrm is its removal script, of which a purge runs every "rm -rf PATH"; Makes is what
+	// its other scripts make.
 	Postrm                          string            `json:",omitempty"`
+	Makes                           map[string]string `json:",omitempty"`
 	Files                           []string          `json:",omitempty"`
 	FailsToConfigure, FailsToRemove bool              `json:",omitempty"`
 }
@@ -303,6 +306,11 @@ func (m *Machine) configure(id string) (said string, err error) {
 	if i.FailsToConfigure {
 		return "dpkg: error processing package " + id + " (--configure):\n installed " + id + " package post-installation script subprocess returned error exit status 3\n", nil
 	}
+	for p, text := range i.Makes {
+		if err := m.write(p, text); err != nil {
+			return "", err
+		}
+	}
 	i.Status = "installed"
 	return "", nil
 }
@@ -355,6 +363,13 @@ func (m *Machine) remove(id string, purge bool) error {
 			return err
 		}
 		_ = os.Remove(filepath.Dir(m.path(p))) // if nothing else is in it
+	}
+	for line := range strings.Lines(i.Postrm) {
+		if p, ok := strings.CutPrefix(strings.TrimSpace(line), "rm -rf "); ok {
+			if err := os.RemoveAll(m.path(p)); err != nil {
+				return err
+			}
+		}
 	}
 	delete(m.Packages, id)
 	return errors.Join(m.drop("/var/lib/dpkg/info/"+id+".list"), m.drop("/var/lib/dpkg/info/"+id+".postrm"))
