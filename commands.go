@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/urfave/cli/v3"
+	"golang.org/x/sys/unix"
 
 	"golem/apply"
 	"golem/plan"
@@ -248,7 +249,11 @@ func (a *app) conclude(c *cli.Command, events *eventWriter, report *apply.Report
 	if report.Plan == nil {
 		return err
 	}
-	if werr := events.report(report); err == nil {
+	werr := events.report(report)
+	if report.Ran() || report.Recovered != nil {
+		werr = a.untold(werr)
+	}
+	if err == nil {
 		err = werr
 	}
 	if err == nil && report.Partial() {
@@ -264,6 +269,15 @@ func (a *app) conclude(c *cli.Command, events *eventWriter, report *apply.Report
 		return exitCode(exitInterrupted)
 	}
 	return err
+}
+
+// untold is what becomes of an error to tell what was done: it stands, and so does its exit
+// code. Where somebody may still read that it could not be told, it is said.
+func (a *app) untold(err error) error {
+	if err != nil && !errors.Is(err, unix.EPIPE) {
+		a.print(fmt.Errorf("print what was done: %w", err))
+	}
+	return nil
 }
 
 func (a *app) recoverCommand() *cli.Command {
@@ -314,7 +328,10 @@ func (a *app) recover(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	return a.tellRecovered(c, r)
+	if err = a.tellRecovered(c, r); r != nil {
+		return a.untold(err)
+	}
+	return err
 }
 
 func (a *app) tellRecovered(c *cli.Command, r *apply.Recovered) error {

@@ -62,6 +62,10 @@ func (a *app) confirm(ctx context.Context, c *cli.Command) error {
 	if err = errors.Join(err, journal.Close()); err != nil {
 		return err
 	}
+	return a.untold(a.tellConfirmed(c, confirmed))
+}
+
+func (a *app) tellConfirmed(c *cli.Command, confirmed *apply.Confirmed) error {
 	if c.Bool("json") {
 		return plan.WriteJSON(a.out, map[string]any{"format_version": plan.FormatVersion, "confirmed": confirmed})
 	}
@@ -139,7 +143,14 @@ func (a *app) takeBack(ctx context.Context, s *session, journal *state.Journal, 
 	if err = errors.Join(err, journal.Close()); err != nil {
 		return err
 	}
-	if s.c.Bool("json") {
+	if err = a.tellReturned(s.c, r); r != nil {
+		return a.untold(err)
+	}
+	return err
+}
+
+func (a *app) tellReturned(c *cli.Command, r *apply.Returned) error {
+	if c.Bool("json") {
 		return plan.WriteJSON(a.out, map[string]any{"format_version": plan.FormatVersion, "returned": r})
 	}
 	if r == nil {

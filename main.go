@@ -76,7 +76,7 @@ func (a *app) finish(err error) int {
 	case errors.As(err, &code):
 		return int(code)
 	case errors.Is(err, unix.EPIPE):
-		return exitError
+		return exitOf(err)
 	}
 	code = exitCode(exitOf(err))
 	if code == exitInterrupted {
