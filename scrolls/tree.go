@@ -144,7 +144,8 @@ func (l *loader) leaf(body *hclsyntax.Body, blocks, checks []*hclsyntax.Block, p
 	l.s.Leaves = append(l.s.Leaves, leaf)
 }
 
-// checksOf reads a leaf's checks. Two that say the same are one.
+// checksOf reads a leaf's checks. Two that say the same are one; two that ask the same
+// thing for different answers are a mistake.
 func (l *loader) checksOf(blocks []*hclsyntax.Block, leaf string) []*Glyph {
 	var all []*Glyph
 	for _, block := range blocks {
@@ -159,7 +160,15 @@ func (l *loader) checksOf(blocks []*hclsyntax.Block, leaf string) []*Glyph {
 			continue
 		}
 		g := l.glyph(block, kind, label, l.ctx)
-		if g == nil || slices.ContainsFunc(all, func(o *Glyph) bool { return o.Key == g.Key }) {
+		if g == nil {
+			continue
+		}
+		if at := slices.IndexFunc(all, func(o *Glyph) bool { return o.Key == g.Key }); at >= 0 {
+			other := all[at]
+			if CID(kind.Kind, g) != CID(kind.Kind, other) {
+				l.clash(g.At, other.At, "Duplicate check", fmt.Sprintf("The check %s stands twice in the leaf %q, with different contents. Remove one of the two.", g.Key, leaf))
+			}
+			other.Secret = union(other.Secret, g.Secret)
 			continue
 		}
 		g.Leaf = leaf
