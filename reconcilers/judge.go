@@ -216,7 +216,7 @@ func (k *work) judgeEdit(g *scrolls.Glyph) {
 	case old == nil:
 		c.Reason = strings.Join(append([]string{"added"}, k.viaText(g)...), ", ")
 		if k.want.Type == File && k.now.Type == Absent && k.base == nil {
-			c.Reason = strings.Join(append([]string{"added; the file is made for it, mode 0644"}, k.viaText(g)...), ", ")
+			c.Reason = strings.Join(append([]string{"added; " + madeForIt}, k.viaText(g)...), ", ")
 		}
 		if !put {
 			c.Effect, c.Reason = "record", "it is there already; nothing to change"

@@ -129,6 +129,7 @@ func (s surfaces) Fit(w *World, t *Turn) error {
 		}
 	}
 	sh := t.shift
+	w.tellBrought(t)
 	if !t.ByProduct() {
 		if err := w.fitLedger(t); err != nil {
 			return err
