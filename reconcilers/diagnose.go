@@ -15,8 +15,10 @@ type Diagnostic struct {
 	Lines []string `json:"lines"`
 }
 
-// maxDiagnosticLines is how many lines of one diagnostic are kept: the last.
-const maxDiagnosticLines = 20
+const (
+	maxDiagnosticLines = 20  // of one diagnostic: the last
+	maxDiagnosticWidth = 400 // of one line, in runes
+)
 
 // Diagnose parts an error into its cause, which is one line wherever that can be, and
 // what was found out about it.
@@ -52,7 +54,7 @@ func Diagnose(err error) (cause string, found []Diagnostic) {
 
 func (e *CommandError) brief() string { return Command{Argv: e.Argv, Secret: e.Secret}.Brief() }
 
-// said are the last lines of what a program said that hold anything.
+// said are the last lines of what a program said that hold anything, none of them endless.
 func said(text string) []string {
 	var lines []string
 	for _, line := range strings.Split(text, "\n") {
@@ -60,5 +62,22 @@ func said(text string) []string {
 			lines = append(lines, line)
 		}
 	}
-	return lines[max(0, len(lines)-maxDiagnosticLines):]
+	lines = lines[max(0, len(lines)-maxDiagnosticLines):]
+	for i := range lines {
+		lines[i] = shorten(lines[i])
+	}
+	return lines
+}
+
+// shorten takes the middle out of a line that is too long to read: a program says first
+// what it is about, and last what is wrong.
+func shorten(line string) string {
+	if len(line) <= maxDiagnosticWidth {
+		return line
+	}
+	runes := []rune(strings.ToValidUTF8(line, "\uFFFD"))
+	if len(runes) <= maxDiagnosticWidth {
+		return line
+	}
+	return string(runes[:maxDiagnosticWidth/2]) + " … " + string(runes[len(runes)-maxDiagnosticWidth/2+3:])
 }

@@ -108,7 +108,7 @@ type CommandError struct {
 }
 
 func (e *CommandError) Error() string {
-	said := e.Said
+	said := strings.Join(said(e.Said), "\n")
 	if said == "" {
 		said = e.Err.Error()
 	}

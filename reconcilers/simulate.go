@@ -152,7 +152,7 @@ func aptSaid(out Output, err error) error {
 		return err
 	}
 	for i := range said {
-		said[i] = strings.TrimSuffix(said[i], ".")
+		said[i] = shorten(strings.TrimSuffix(said[i], "."))
 	}
 	return &AptError{strings.Join(said, "; "), err}
 }

@@ -151,7 +151,7 @@ func (w *World) broken(ctx context.Context, verb, id string, cause error) error 
 	if errors.As(cause, &failed) && failed.Said != "" {
 		e.Cause = cause
 		first, _, _ := strings.Cut(failed.Said, "\n")
-		e.Err = errors.New(strings.TrimSuffix(first, "."))
+		e.Err = errors.New(shorten(strings.TrimSuffix(first, ".")))
 		if strings.HasPrefix(first, "Job for ") {
 			e.Err = errors.New("it failed") // what follows says how
 		}
@@ -167,7 +167,7 @@ func (w *World) broken(ctx context.Context, verb, id string, cause error) error 
 	}
 	for _, line := range strings.Split(strings.TrimRight(string(out.Stdout), "\n"), "\n") {
 		if strings.TrimSpace(line) != "" {
-			e.Lines = append(e.Lines, line)
+			e.Lines = append(e.Lines, shorten(line))
 		}
 	}
 	return e
