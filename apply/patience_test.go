@@ -128,6 +128,16 @@ func TestDelaysGrowUpToTheLongest(t *testing.T) {
 	}
 }
 
+// The longest delay is the longest, whatever scroll the first is written in.
+func TestTheFirstDelayIsNoLongerThanTheLongest(t *testing.T) {
+	h := newTimedHost(t)
+	h.failing("rename /etc/f", -1, unix.EBUSY)
+	h.run(t, leafUnder(steadyPolicy(func(p *scrolls.Policy) { p.Retry.BaseDelay, p.Retry.MaxDelay = time.Minute, time.Second }), leafOf("a", fileGlyph("/etc/f", "x"))))
+	if len(h.slept) == 0 || slices.Max(h.slept) != time.Second {
+		t.Errorf("it waits %v", h.slept)
+	}
+}
+
 func TestOneFailureLessThanTheTriesSettles(t *testing.T) {
 	for what, err := range whatFails {
 		for tries := 1; tries <= 3; tries++ {

@@ -92,7 +92,7 @@ func (p *patience) try(ctx context.Context, attempt func() (scrolls.Key, error),
 
 func (p *patience) fresh() *tried {
 	delays := &backoff.ExponentialBackOff{
-		InitialInterval: p.policy.BaseDelay, RandomizationFactor: p.policy.JitterFraction,
+		InitialInterval: min(p.policy.BaseDelay, p.policy.MaxDelay), RandomizationFactor: p.policy.JitterFraction,
 		Multiplier: p.policy.BackoffMultiplier, MaxInterval: p.policy.MaxDelay,
 	}
 	delays.Reset()

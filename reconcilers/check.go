@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,11 +31,15 @@ var httpCheck = scrolls.Kind{
 		{Name: "contains", Type: cty.String, Doc: "A text that must be in the answer."},
 		timeoutAttr,
 	},
-	Identity: func(a scrolls.Attrs) []string { return []string{str(a, "url")} },
+	Identity: func(a scrolls.Attrs) []string { return []string{shownURL(a)} },
 	Check: func(a scrolls.Attrs) []scrolls.Problem {
 		problems := checkDuration(a, "timeout")
-		if u, err := url.Parse(str(a, "url")); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			problems = append(problems, scrolls.Problem{Attr: "url", Summary: "Not a URL", Detail: fmt.Sprintf("%q is not an http or https URL, like \"http://127.0.0.1:8080/\".", str(a, "url"))})
+		u, err := url.Parse(str(a, "url"))
+		switch {
+		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+			problems = append(problems, scrolls.Problem{Attr: "url", Summary: "Not a URL", Detail: fmt.Sprintf("%q is not an http or https URL, like \"http://127.0.0.1:8080/\".", shownURL(a))})
+		case u.Port() != "" && !isPort(u.Port()):
+			problems = append(problems, scrolls.Problem{Attr: "url", Summary: "Not a port", Detail: notAPort(u.Port())})
 		}
 		if n := wholeNumber(a, "status", 200); n < 100 || n > 599 {
 			problems = append(problems, scrolls.Problem{Attr: "status", Summary: "Not a status", Detail: "A status of HTTP is a whole number from 100 to 599."})
@@ -51,8 +57,11 @@ var tcpCheck = scrolls.Kind{
 	Identity: func(a scrolls.Attrs) []string { return []string{str(a, "address")} },
 	Check: func(a scrolls.Attrs) []scrolls.Problem {
 		problems := checkDuration(a, "timeout")
-		if host, port, err := net.SplitHostPort(str(a, "address")); err != nil || host == "" || port == "" {
+		switch host, port, err := net.SplitHostPort(str(a, "address")); {
+		case err != nil || host == "" || port == "":
 			problems = append(problems, scrolls.Problem{Attr: "address", Summary: "Not an address", Detail: fmt.Sprintf("%q is not a host and a port, like \"127.0.0.1:22\".", str(a, "address"))})
+		case !isPort(port) && !serviceName.MatchString(port):
+			problems = append(problems, scrolls.Problem{Attr: "address", Summary: "Not a port", Detail: notAPort(port)})
 		}
 		return problems
 	},
@@ -81,7 +90,21 @@ var unitCheck = scrolls.Kind{
 		{Name: "for", Type: cty.String, Default: "`5s`", Doc: "How long it must stay up."},
 	},
 	Identity: func(a scrolls.Attrs) []string { return []string{unitName(str(a, "unit"))} },
-	Check:    func(a scrolls.Attrs) []scrolls.Problem { return checkDuration(a, "for") },
+	Check: func(a scrolls.Attrs) []scrolls.Problem {
+		return append(checkDuration(a, "for"), checkUnitName("unit", str(a, "unit"))...)
+	},
+}
+
+// serviceName is a port by its name, as /etc/services has it.
+var serviceName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`)
+
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
+}
+
+func notAPort(text string) string {
+	return fmt.Sprintf("%q is not a port: a whole number from 1 to 65535.", text)
 }
 
 // checkDuration says what is wrong with a length of time.
@@ -90,13 +113,32 @@ func checkDuration(a scrolls.Attrs, attr string) []scrolls.Problem {
 	if !ok {
 		return nil
 	}
-	if d, err := time.ParseDuration(text); err != nil || d <= 0 || d > time.Hour {
-		return []scrolls.Problem{{Attr: attr, Summary: "Not a length of time", Detail: fmt.Sprintf("%q is not a length of time of at most an hour, like \"10s\" or \"1m30s\".", text)}}
+	if d, err := time.ParseDuration(text); err != nil || d < shortest || d > time.Hour {
+		return []scrolls.Problem{{Attr: attr, Summary: "Not a length of time", Detail: fmt.Sprintf("%q is not a length of time from 1ms to an hour, like \"10s\" or \"1m30s\".", text)}}
 	}
 	return nil
 }
 
-const defaultCheckTime = 10 * time.Second
+const (
+	defaultCheckTime = 10 * time.Second
+	shortest         = time.Millisecond // of a length of time that is worth writing
+)
+
+// shownURL is the URL of a check as it is told and named: without the password in it.
+func shownURL(a scrolls.Attrs) string {
+	text := str(a, "url")
+	u, err := url.Parse(text)
+	if err != nil {
+		if at := strings.LastIndexByte(text, '@'); at >= 0 {
+			return "…" + text[at:]
+		}
+		return text
+	}
+	if _, ok := u.User.Password(); !ok {
+		return text
+	}
+	return strings.Replace(u.String(), u.User.String()+"@", url.User(u.User.Username()).String()+":***@", 1)
+}
 
 // CheckText tells a check to a person.
 func CheckText(g *scrolls.Glyph) string {
@@ -106,7 +148,7 @@ func CheckText(g *scrolls.Glyph) string {
 	a := g.Attrs
 	switch g.Kind {
 	case "http":
-		text := fmt.Sprintf("%s answers with status %d", str(a, "url"), wholeNumber(a, "status", 200))
+		text := fmt.Sprintf("%s answers with status %d", shownURL(a), wholeNumber(a, "status", 200))
 		if part := str(a, "contains"); part != "" {
 			text += fmt.Sprintf(" and %q", part)
 		}
@@ -144,7 +186,11 @@ func (e *CheckError) Error() string { return fmt.Sprintf("check %s: %s", e.Kind,
 func (e *CheckError) Unwrap() error { return e.Err }
 
 func runCheck(ctx context.Context, w *World, g *scrolls.Glyph) error {
-	timeout := duration(g.Attrs, "timeout", defaultCheckTime)
+	most := defaultCheckTime
+	if g.Kind == "command" && w.Timeout > 0 {
+		most = min(most, w.Timeout) // the policy's, for any external command
+	}
+	timeout := duration(g.Attrs, "timeout", most)
 	switch g.Kind {
 	case "http":
 		return checkHTTP(ctx, g.Attrs, timeout)
@@ -178,7 +224,7 @@ func checkHTTP(ctx context.Context, a scrolls.Attrs, timeout time.Duration) erro
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != want {
-		return fmt.Errorf("%s answers %s, not %d", str(a, "url"), answer.Status, want)
+		return fmt.Errorf("%s answers %s, not %d", shownURL(a), answer.Status, want)
 	}
 	part := str(a, "contains")
 	if part == "" {
@@ -190,7 +236,7 @@ func checkHTTP(ctx context.Context, a scrolls.Attrs, timeout time.Duration) erro
 		return err
 	}
 	if !strings.Contains(string(body), part) {
-		return fmt.Errorf("%s answers without %q", str(a, "url"), part)
+		return fmt.Errorf("%s answers without %q", shownURL(a), part)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"golem/scrolls"
 )
@@ -34,6 +35,14 @@ func TestCheckMistakesAreFoundBeforeAnyHost(t *testing.T) {
 		{"tcp", scrolls.Attrs{"address": ":22"}, "Not an address"},
 		{"command", scrolls.Attrs{"run": []any{}}, "Command is empty"},
 		{"unit", scrolls.Attrs{"unit": "x", "for": "ever"}, "Not a length of time"},
+		{"http", scrolls.Attrs{"url": "http://host:99999/"}, "Not a port"},
+		{"tcp", scrolls.Attrs{"address": "host:99999"}, "Not a port"},
+		{"tcp", scrolls.Attrs{"address": "host:0"}, "Not a port"},
+		{"tcp", scrolls.Attrs{"address": "host:+22"}, "Not a port"},
+		{"tcp", scrolls.Attrs{"address": "host:22", "timeout": "1ns"}, "Not a length of time"},
+		{"unit", scrolls.Attrs{"unit": "a b/c"}, "Not a unit name"},
+		{"unit", scrolls.Attrs{"unit": "a b"}, "Not a unit name"},
+		{"unit", scrolls.Attrs{"unit": ""}, "Unit name is empty"},
 	} {
 		for _, k := range Checks {
 			if k.Name != c.kind {
@@ -43,6 +52,66 @@ func TestCheckMistakesAreFoundBeforeAnyHost(t *testing.T) {
 				t.Errorf("%s %v: %+v, want %q", c.kind, c.attrs, problems, c.want)
 			}
 		}
+	}
+}
+
+// A port may have a name, and an address be one of IPv6.
+func TestAddressesThatAreOnes(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:ssh", "[::1]:22", "localhost:65535"} {
+		if problems := tcpCheck.Check(scrolls.Attrs{"address": address}); len(problems) > 0 {
+			t.Errorf("%s: %+v", address, problems)
+		}
+	}
+}
+
+// A password in a URL is in no text, and in no name.
+func TestAPasswordInAURLIsNotTold(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, password, _ := r.BasicAuth(); password != "hunter2" {
+			t.Errorf("the server is asked with the password %q", password)
+		}
+	}))
+	w := NewWorld(commandHost(t), nil)
+	defer w.Close()
+	attrs := scrolls.Attrs{"url": strings.Replace(server.URL, "http://", "http://me:hunter2@", 1) + "/p", "contains": "x"}
+	missing := RunCheck(context.Background(), w, checkOf("http", attrs))
+	server.Close()
+	gone := RunCheck(context.Background(), w, checkOf("http", attrs))
+	bad := httpCheck.Check(scrolls.Attrs{"url": "ftp://me:hunter2@host/"})
+	for _, text := range []string{CheckText(checkOf("http", attrs)), fmt.Sprint(missing), fmt.Sprint(gone), fmt.Sprint(httpCheck.Identity(attrs)), bad[0].Detail} {
+		if strings.Contains(text, "hunter2") || !strings.Contains(text, "me:***@") {
+			t.Errorf("it says %s", text)
+		}
+	}
+}
+
+// The check's own time goes before the policy's, and that before the ten seconds, which
+// it can only cut short.
+func TestTheTimeOfACommandsCheck(t *testing.T) {
+	for _, c := range []struct {
+		policy time.Duration
+		own    string
+		want   time.Duration
+	}{
+		{0, "", 10 * time.Second},
+		{time.Second, "", time.Second},
+		{time.Minute, "", 10 * time.Second},
+		{time.Second, "3s", 3 * time.Second},
+	} {
+		var got time.Duration
+		w := NewWorld(&Host{Exec: func(_ context.Context, c Command) (Output, error) {
+			got = c.Timeout
+			return Output{}, nil
+		}}, nil)
+		w.Timeout = c.policy
+		check := checkOf("command", scrolls.Attrs{"run": []any{"true"}})
+		if c.own != "" {
+			check.Attrs["timeout"] = c.own
+		}
+		if err := RunCheck(context.Background(), w, check); err != nil || got != c.want {
+			t.Errorf("%+v: %s, %v", c, got, err)
+		}
+		w.Close()
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -62,12 +64,17 @@ var (
 	}
 )
 
-// durationKnob reads a duration; positive refuses none at all.
+// durationKnob reads a duration; positive refuses none at all, and what is next to it.
 func durationKnob(at func(*Policy) *time.Duration, positive bool) func(*Policy, cty.Value) string {
 	return func(p *Policy, v cty.Value) string {
 		d, err := time.ParseDuration(v.AsString())
-		if err != nil || d < 0 || positive && d == 0 {
+		switch {
+		case err != nil:
 			return `it is a duration in quotes, like "200ms", "30s" or "10m"`
+		case d < 0:
+			return "it must not be negative"
+		case positive && d < time.Millisecond:
+			return "it must be 1ms or longer"
 		}
 		*at(p) = d
 		return ""
@@ -111,7 +118,12 @@ func (l *loader) readPolicy(block *hclsyntax.Block, policy *Policy) {
 			continue
 		}
 		first = inner
+		before := len(l.diags)
 		l.turn(inner.Body, "retry", retryKnobs, policy)
+		base, most := inner.Body.Attributes["base_delay"], inner.Body.Attributes["max_delay"]
+		if r := policy.Retry; base != nil && most != nil && len(l.diags) == before && r.BaseDelay > r.MaxDelay {
+			l.fail("Policy is not valid", fmt.Sprintf("base_delay: it is longer than max_delay: %s, and %s.", r.BaseDelay, r.MaxDelay), base.Expr.Range())
+		}
 		for _, deeper := range inner.Body.Blocks {
 			l.fail("Unsupported block type", "A retry block has no blocks in it.", deeper.DefRange())
 		}
@@ -178,6 +190,18 @@ func HostPolicy(path string, facts map[string]any) (map[string]Policy, error) {
 	return map[string]Policy{"": policy}, nil
 }
 
+// leadsNowhere says whether a file, or its directory, is a link to what is not there:
+// somebody meant something by it.
+func leadsNowhere(name string) bool {
+	for _, p := range []string{name, filepath.Dir(name)} {
+		_, err := os.Stat(p)
+		if _, lerr := os.Lstat(p); lerr == nil && errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+	}
+	return false
+}
+
 // hostPolicy reads the host's own policy, which is validated as a scroll is. No file
 // is no policy.
 func (l *loader) hostPolicy() (Policy, error) {
@@ -185,7 +209,7 @@ func (l *loader) hostPolicy() (Policy, error) {
 		return BuiltinPolicy, nil
 	}
 	src, err := readSource("host policy", l.o.HostPolicy)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) && !leadsNowhere(l.o.HostPolicy) {
 		return BuiltinPolicy, nil
 	}
 	if err != nil {

@@ -1,6 +1,8 @@
 package scrolls
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -70,6 +72,24 @@ func TestBuiltinPolicyHoldsWhereNothingIsWritten(t *testing.T) {
 	s := must(t, `file "/a" { content = "" }`, missing)
 	if s.Leaves[0].Policy != BuiltinPolicy {
 		t.Errorf("%+v", s.Leaves[0].Policy)
+	}
+}
+
+// A blank file says nothing; a link to nothing was meant to say something.
+func TestAHostPolicyThatIsBlankOrLeadsNowhere(t *testing.T) {
+	dir := t.TempDir()
+	blank, link := filepath.Join(dir, "blank.hcl"), filepath.Join(dir, "link.hcl")
+	if err := errors.Join(os.WriteFile(blank, []byte("\n"), 0o600), os.Symlink("none", link), os.Symlink("none", filepath.Join(dir, "d"))); err != nil {
+		t.Fatal(err)
+	}
+	s := must(t, `file "/a" { content = "" }`, func(o *Options) { o.HostPolicy = blank })
+	if s.Leaves[0].Policy != BuiltinPolicy {
+		t.Errorf("%+v", s.Leaves[0].Policy)
+	}
+	for _, name := range []string{link, filepath.Join(dir, "d", "golem.hcl")} {
+		if _, err := loadText(t, `file "/a" { content = "" }`, func(o *Options) { o.HostPolicy = name }); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
