@@ -161,6 +161,16 @@ func glyphsOf(turns []*reconcilers.Turn) int {
 	return n
 }
 
+// A batch is the turns that share one commit of their intents, on their way.
+type batch struct {
+	leaf    *plan.Leaf
+	rec     reconcilers.Reconciler
+	planned []*reconcilers.Turn
+	// What they are on the host as it is now; empty: nothing is left to do.
+	turns []*reconcilers.Turn
+	steps []*state.Step // whose intents are on disk
+}
+
 // batch looks again, writes the intents, and enacts. failure is the leaf's error; the
 // steps then still have to be taken back.
 func (e *engine) batch(ctx context.Context, leaf *plan.Leaf, planned []*reconcilers.Turn) (steps []*state.Step, failure, err error) {
@@ -168,28 +178,58 @@ func (e *engine) batch(ctx context.Context, leaf *plan.Leaf, planned []*reconcil
 		return nil, ctx.Err(), nil
 	}
 	defer e.pulse.begin(Doing{Leaf: leaf.Path, Key: keyOf(planned[0])})()
-	rec := reconcilers.Reconcilers[planned[0].Sort]
-	turns, failure := e.refresh(ctx, rec, leaf, planned)
-	if failure != nil || len(turns) == 0 {
-		e.unfit(turns)
+	b := &batch{leaf: leaf, rec: reconcilers.Reconcilers[planned[0].Sort], planned: planned}
+	at, failure := e.enactAgain(ctx, b)
+	var journal *journalError
+	if errors.As(failure, &journal) {
+		return nil, nil, journal.err
+	}
+	if len(b.steps) == 0 {
 		return nil, failure, nil
 	}
+	if failure != nil {
+		e.broke(leaf, b.turns, at, failure)
+		return b.steps, &stepError{keyOf(b.turns[at]), failure}, nil
+	}
+	for _, t := range b.turns {
+		e.remember(t.Step)
+		e.meet(t)
+	}
+	e.enacted(leaf, b.turns)
+	return b.steps, nil, nil
+}
+
+// A journalError is the journal's, and ends the run: it is not the leaf's, and no retry
+// mends it.
+type journalError struct{ err error }
+
+func (e *journalError) Error() string { return e.err.Error() }
+
+// prepare looks again and writes the intents. Where it fails nothing is changed yet, and
+// it can be called again.
+func (e *engine) prepare(ctx context.Context, b *batch) error {
+	turns, err := e.refresh(ctx, b.rec, b.leaf, b.planned)
+	if err != nil || len(turns) == 0 {
+		e.unfit(turns)
+		return err
+	}
+	var steps []*state.Step
 	for _, t := range turns {
 		steps = append(steps, t.Step)
 	}
 	var own error // what the host said while its bytes were captured: the leaf's error
 	err = e.do(func(tx *state.Tx) error {
-		if own = rec.Capture(ctx, e.w, e.store, turns); own != nil {
+		if own = b.rec.Capture(ctx, e.w, e.store, turns); own != nil {
 			return own
 		}
 		return e.intend(tx, turns, steps)
 	})
 	if own != nil {
 		e.unfit(turns)
-		return nil, own, nil
+		return blamed(turns, own)
 	}
 	if err != nil {
-		return nil, nil, err
+		return &journalError{err}
 	}
 	e.begun = true
 	for _, t := range turns {
@@ -198,17 +238,20 @@ func (e *engine) batch(ctx context.Context, leaf *plan.Leaf, planned []*reconcil
 			e.touched[reconcilers.RecordKey(t.Sort, resource)] = true
 		}
 	}
-	e.tellEnacting(leaf, turns)
-	if at, err := e.enactAgain(ctx, leaf, rec, turns); err != nil {
-		e.broke(leaf, turns, at, err)
-		return steps, &stepError{keyOf(turns[at]), err}, nil
+	b.turns, b.steps = turns, steps
+	e.tellEnacting(b.leaf, turns)
+	return nil
+}
+
+// blamed says at which glyph of a batch something went wrong; if that is not known, at the
+// first.
+func blamed(turns []*reconcilers.Turn, err error) error {
+	at := 0
+	var turn *reconcilers.TurnError
+	if errors.As(err, &turn) {
+		at = turn.At
 	}
-	for _, t := range turns {
-		e.remember(t.Step)
-		e.meet(t)
-	}
-	e.enacted(leaf, turns)
-	return steps, nil, nil
+	return &stepError{keyOf(turns[at]), err}
 }
 
 // unfit takes back what turns that are not enacted noted in the ledger, newest first.
@@ -292,12 +335,7 @@ func (e *engine) join(ctx context.Context, leaf *plan.Leaf, rec reconcilers.Reco
 		}
 		return nil
 	}
-	at := 0
-	var turn *reconcilers.TurnError
-	if errors.As(err, &turn) {
-		at = turn.At
-	}
-	return &stepError{keyOf(turns[at]), err}
+	return blamed(turns, err)
 }
 
 // foremost is the first turn that the plan has on a turn's resource, which saw it as the

@@ -8,7 +8,6 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
-	"golem/plan"
 	"golem/reconcilers"
 	"golem/scrolls"
 )
@@ -113,26 +112,38 @@ func (e *engine) persist(ctx context.Context, leaf string, key scrolls.Key, atte
 	return err
 }
 
-// enactAgain enacts a batch whose intents are on disk, as often as the leaf's policy
-// lets it. A retry captures nothing: it starts from what was captured, which the undo
-// of the failed attempt has brought back.
-func (e *engine) enactAgain(ctx context.Context, leaf *plan.Leaf, rec reconcilers.Reconciler, turns []*reconcilers.Turn) (failed int, err error) {
-	failures := map[int]int{} // by turn
+// enactAgain prepares a batch and enacts it, as often as the leaf's policy lets it. Once
+// its intents are on disk, a retry captures nothing: it starts from what was captured,
+// which the undo of the failed attempt has brought back.
+func (e *engine) enactAgain(ctx context.Context, b *batch) (failed int, err error) {
+	failures := map[scrolls.Key]int{}
 	attempts, err := e.patience.try(ctx, func() (scrolls.Key, error) {
+		if len(b.steps) == 0 {
+			if err := e.prepare(ctx, b); err != nil || len(b.steps) == 0 {
+				return failedKey(err), err
+			}
+		}
 		var err error
-		if failed, err = rec.Enact(ctx, e.w, e.store, turns); err != nil {
-			return keyOf(turns[failed]), err
+		if failed, err = b.rec.Enact(ctx, e.w, e.store, b.turns); err != nil {
+			return keyOf(b.turns[failed]), err
 		}
 		return "", nil
 	}, func(key scrolls.Key, n int, err error, wait time.Duration) error {
-		failures[failed]++
-		e.tellRetry(leaf.Path, key, n, err, wait)
-		return e.takeBack(context.WithoutCancel(ctx), turns)
+		failures[key]++
+		e.tellRetry(b.leaf.Path, key, n, err, wait)
+		if len(b.steps) == 0 {
+			e.w.Forget() // until then, others may change the host
+			return nil
+		}
+		return e.takeBack(context.WithoutCancel(ctx), b.turns)
 	})
-	r := e.report.leaf(leaf.Path)
+	if len(b.steps) == 0 && len(failures) == 0 {
+		return failed, err // no try was made, or none that could be made again
+	}
+	r := e.report.leaf(b.leaf.Path)
 	r.attempted(attempts)
-	for at, n := range failures {
-		r.tried(keyOf(turns[at]), n+1)
+	for key, n := range failures {
+		r.tried(key, n+1)
 	}
 	return failed, err
 }

@@ -126,6 +126,9 @@ func (w *World) forget() {
 	clear(w.desk.on)
 }
 
+// Forget has everything about the host looked up again: time goes by.
+func (w *World) Forget() { w.forget() }
+
 // look returns type, owner, mode and link text of a path, without its content.
 func (w *World) look(p string) (Node, error) {
 	if n, ok := w.over[p]; ok {
