@@ -110,3 +110,23 @@ func TestAPackageThatIsNotPurgedKeepsItsConfiguration(t *testing.T) {
 		m.must("dpkg", "--purge", "app")
 	}
 }
+
+// What somebody put beside a package's configuration, while a run waited to be confirmed,
+// goes with that when the run is taken back, and is kept.
+func TestAStrangersFileThatGoesWithAPackageIsKept(t *testing.T) {
+	t.Parallel()
+	m := boot(t)
+	m.repo(tiny{
+		Name: "app", Files: map[string]string{"/etc/app.d/conf": "shipped\n"}, Conffiles: []string{"/etc/app.d/conf"},
+		Postrm: "if [ \"$1\" = purge ]; then rm -rf /etc/app.d; fi\n",
+	})
+	found := m.print()
+	m.declare(`apt "app" {}`)
+	m.apply("--confirm-within", "1h")
+	m.write("/etc/app.d/sub/mine", "of somebody's\n")
+	m.golem(0, "recover", "--unconfirmed")
+	m.same("taken back", found)
+	if list := m.golem(0, "kept", "list").stdout; !strings.Contains(list, "/etc/app.d/sub/mine") || strings.Contains(list, "/etc/app.d/conf") {
+		t.Errorf("kept is\n%s", list)
+	}
+}

@@ -178,11 +178,16 @@ func (r *restoring) keepChanged(effects []pkgEffect) error {
 	d := r.w.Host.newDirs()
 	defer d.close()
 	for i := range effects {
-		keeps, err := r.w.changedConffiles(r.v.packages[effects[i].Resource], &effects[i])
+		e := r.v.packages[effects[i].Resource]
+		changed, err := r.w.changedConffiles(e, &effects[i])
 		if err != nil {
 			return err
 		}
-		for _, k := range keeps {
+		strangers, err := r.w.strangers(e, &effects[i])
+		if err != nil {
+			return err
+		}
+		for _, k := range slices.Concat(changed, strangers) {
 			var n Node
 			if err := json.Unmarshal(k.Node, &n); err != nil {
 				return fmt.Errorf("keep %s: %w", quote(k.Path), err)

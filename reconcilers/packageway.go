@@ -4,11 +4,14 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"golem/state"
 )
 
 // A debControl is what a package file says of itself that a step on it needs to know.
@@ -93,11 +96,7 @@ func (w *World) harmless(script string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for _, m := range scriptPath.FindAllStringSubmatch(own, -1) {
-		path := strings.TrimRight(m[1], "/")
-		if m[2] != "" {
-			path = path[:strings.LastIndexByte(m[1], '/')] // anything in there
-		}
+	for _, path := range scriptPaths(own) {
 		if overridden[path] {
 			return false, nil
 		}
@@ -109,6 +108,75 @@ func (w *World) harmless(script string) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// scriptPaths are the paths that a script names; of one that stands for several, the
+// directory that they are in.
+func scriptPaths(script string) []string {
+	var paths []string
+	for _, m := range scriptPath.FindAllStringSubmatch(script, -1) {
+		p := m[1]
+		if m[2] != "" {
+			p = p[:strings.LastIndexByte(p, '/')]
+		}
+		paths = append(paths, strings.TrimRight(p, "/"))
+	}
+	return paths
+}
+
+// strangers are the files in /etc that a package's removal script takes at a purge and
+// that are none of dpkg's: somebody put them there since the package came.
+func (w *World) strangers(e *dpkgEntry, effect *pkgEffect) ([]state.Kept, error) {
+	if !effect.Purge || e == nil {
+		return nil, nil
+	}
+	script, err := w.Host.script(e, "postrm")
+	if err != nil {
+		return nil, err
+	}
+	own := e.conffilesOf()
+	var keeps []state.Kept
+	for _, dir := range scriptPaths(handwritten(script)) {
+		if !beneath(dir, "/etc") {
+			continue
+		}
+		err := w.walk(dir, func(p string) error {
+			if slices.Contains(own, p) || strings.HasSuffix(p, besideConffile) {
+				return nil
+			}
+			n, err := w.Host.observe(w.d, p, 0)
+			if err == nil && n.Type == File {
+				keeps = append(keeps, kept(p, n, "put there since, and purged with "+e.name))
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return keeps, nil
+}
+
+// walk calls visit with every path at and below one that is no directory; links are not
+// followed.
+func (w *World) walk(dir string, visit func(p string) error) error {
+	at, err := w.resolve(dir, false)
+	if err != nil {
+		return nil // where golem follows no link, no script of a package's leads
+	}
+	return filepath.WalkDir(filepath.Join(w.Host.Root, at.real), func(full string, entry fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil || entry.IsDir():
+			return err
+		}
+		rel, err := filepath.Rel(w.Host.Root, full)
+		if err != nil {
+			return err
+		}
+		return visit("/" + rel)
+	})
 }
 
 // handwritten is a script without comments and what debhelper generated.
