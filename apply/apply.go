@@ -85,7 +85,8 @@ type engine struct {
 	patience *patience
 	stuck    []string // paths that stay though the plan meant them to go
 	standing []string // what is in force, once every leaf has ended; nil before that
-	stuckOn  error    // why a step could not be taken back; nil: all could
+	// owed are the steps of earlier runs that still could not be taken back, and why.
+	owed map[*state.Step]error
 	// barred are the resources of such steps, and whose leaf's they are.
 	barred  map[string]string
 	queue   []func(*state.Tx) error
@@ -95,17 +96,20 @@ type engine struct {
 	over    bool // nothing is told any more
 }
 
-// Run brings the host to the scroll. The report is there even with an error, as far
-// as the run came; an error with nothing changed means that nothing was touched.
-func Run(ctx context.Context, o Options) (*Report, error) {
+func newEngine(o Options) *engine {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	e := &engine{
-		o: o, j: o.Journal, store: &store{o.Journal}, run: o.Run,
-		records: map[string]*state.Record{}, touched: map[string]bool{}, barred: map[string]string{},
+	return &engine{
+		o: o, j: o.Journal, store: &store{o.Journal}, run: o.Run, report: &Report{},
+		records: map[string]*state.Record{}, touched: map[string]bool{}, barred: map[string]string{}, owed: map[*state.Step]error{},
 	}
-	e.report = &Report{}
+}
+
+// Run brings the host to the scroll. The report is there even with an error, as far
+// as the run came; an error with nothing changed means that nothing was touched.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	e := newEngine(o)
 	defer e.listen()()
 	recovered, err := e.recover(ctx)
 	e.report.Recovered = recovered
@@ -121,6 +125,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		}
 		return e.report, err
 	}
+	e.bar()
 	defer e.w.Close()
 	defer func() { e.report.UnitsDone = e.report.unitsDone() }()
 	if err := e.approved(ctx); err != nil || e.plan.Empty() {

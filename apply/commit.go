@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -12,19 +11,15 @@ import (
 
 // commit makes the run a revision, with every leaf's outcome, partial ones too.
 func (e *engine) commit() error {
+	e.tellOwed()
 	if !e.begun {
 		// Every leaf failed, or was not reached, before the first intent.
 		e.report.finish(e.plan.Revision)
+		if len(e.owed) > 0 {
+			return nil // it is told as a leaf that is not whole
+		}
 		e.report.untouched = e.report.Recovered == nil
 		return e.report.firstFailure()
-	}
-	if e.stuckOn != nil {
-		// The run is not over: its receipts are what the next one recovers by.
-		if err := e.do(nil); err != nil {
-			return err
-		}
-		e.report.finish(e.plan.Revision)
-		return fmt.Errorf("take back what failed: %w; the next run tries again", e.stuckOn)
 	}
 	rev := &state.Revision{Lineage: e.o.Lineage, Run: e.run, Outcome: e.report.outcome(), Leaves: e.report.outcomes()}
 	rules, err := e.rules()

@@ -154,7 +154,7 @@ type Confirmed struct {
 // ConfirmRun keeps the run that waits to be confirmed, and takes away what would have
 // taken it back.
 func ConfirmRun(ctx context.Context, o Options) (*Confirmed, error) {
-	e := &engine{o: o, j: o.Journal, store: &store{o.Journal}, report: &Report{}}
+	e := newEngine(o)
 	recovered, err := e.recover(ctx)
 	if err != nil {
 		return nil, err

@@ -66,7 +66,6 @@ func (e *engine) undo(ctx context.Context, r *LeafReport, steps []*state.Step) m
 	stuck := reconcilers.TakeBack(ctx, e.w, e.store, steps, func(_ *state.Step, act func() error) error { return act() })
 	for _, s := range steps {
 		if err := stuck[s]; err != nil {
-			e.stuckOn = err
 			e.report.stuck(r.Leaf, s)
 			r.fail(fmt.Errorf("take back %s: %w", s.Resource, err))
 		}
@@ -79,6 +78,9 @@ func (e *engine) undo(ctx context.Context, r *LeafReport, steps []*state.Step) m
 func reverse(tx *state.Tx, steps []*state.Step, stuck map[*state.Step]error, failure error) error {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if stuck[steps[i]] != nil {
+			if err := tx.Owe(steps[i]); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := tx.Reverse(steps[i], failure.Error()); err != nil {

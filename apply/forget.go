@@ -27,7 +27,7 @@ func (*UnknownKeyError) Hint() string { return "golem state list shows the keys 
 //
 // It is a run like any other in the journal, with a step that does nothing to the host.
 func Forget(ctx context.Context, o Options, key scrolls.Key, foundOnly bool) (*state.Revision, error) {
-	e := &engine{o: o, j: o.Journal, store: &store{o.Journal}, report: &Report{}, run: o.Run}
+	e := newEngine(o)
 	if _, err := e.recover(ctx); err != nil {
 		return nil, err
 	}

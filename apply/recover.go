@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"golem/plan"
 	"golem/reconcilers"
@@ -19,20 +22,26 @@ type Recovered struct {
 	Revision int                 `json:"revision"` // the interrupted run's, now
 	Leaves   []state.LeafOutcome `json:"leaves"`
 	Keys     []string            `json:"keys"` // taken back
+	// Owed are the keys taken back now that earlier runs could not.
+	Owed []string `json:"owed"`
 }
 
 // Recover settles an interrupted run and nothing else. It returns nil where there is
 // none.
 func Recover(ctx context.Context, o Options) (*Recovered, error) {
-	e := &engine{o: o, j: o.Journal, store: &store{o.Journal}, report: &Report{}}
+	e := newEngine(o)
 	defer e.listen()()
 	r, err := e.recover(ctx)
+	if err == nil && len(e.owed) > 0 {
+		err = &TouchedError{e.owing()}
+	}
 	return r, errors.Join(err, e.sweepReturn(ctx))
 }
 
 // recover takes back the leaf that was in flight when a run died, from the steps' own
 // inverses; leaves that had settled stay settled. The attempt becomes a revision that
-// says so. Recovery may itself die at any point: it starts again where it was.
+// says so. Then it tries again what earlier runs could not take back. Recovery may itself
+// die at any point: it starts again where it was.
 func (e *engine) recover(ctx context.Context) (*Recovered, error) {
 	if err := e.o.Host.AwaitCommands(ctx, scrolls.BuiltinPolicy.Timeout); err != nil {
 		return nil, err
@@ -41,48 +50,114 @@ func (e *engine) recover(ctx context.Context) (*Recovered, error) {
 	if err == nil {
 		err = e.o.Host.ClearScratch()
 	}
-	if err != nil || snap.Dead == nil {
+	if err != nil || snap.Dead == nil && len(snap.Owed) == 0 {
 		return nil, err
 	}
-	dead := snap.Dead
 	defer e.pulse.begin(Doing{What: "taking back what an interrupted run left"})()
-	w := reconcilers.NewWorld(e.o.Host, e.store)
-	defer w.Close()
-	stuck := reconcilers.TakeBack(ctx, w, e.store, dead.Steps, func(_ *state.Step, act func() error) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		return act()
-	})
-	if err := ctx.Err(); err != nil {
-		return nil, &TouchedError{err}
-	}
-	for _, s := range dead.Steps {
-		if err := stuck[s]; err != nil {
-			return nil, &TouchedError{fmt.Errorf("recover %s: %w", s.Resource, err)}
+	lineage := e.o.Lineage
+	defer func() { e.o.Lineage, e.plan, e.report = lineage, nil, &Report{} }()
+	var r *Recovered
+	if snap.Dead != nil {
+		if r, err = e.recoverDead(ctx, snap); err != nil {
+			return nil, &TouchedError{err}
 		}
 	}
-	if err := reconcilers.Flush(ctx, w); err != nil {
-		return nil, &TouchedError{fmt.Errorf("recover: %w", err)}
-	}
-	if err := e.leftOver(w, dead.Steps); err != nil {
+	r, err = e.payOwed(ctx, snap, r)
+	if err != nil {
 		return nil, &TouchedError{err}
 	}
-	r, rev := recovered(dead)
+	if r != nil {
+		e.tell(Event{Type: "recovered", Message: r.Sentence()})
+	}
+	return r, nil
+}
+
+// recoverDead settles a dead run. What cannot be taken back is owed from then on.
+func (e *engine) recoverDead(ctx context.Context, snap *state.Snapshot) (*Recovered, error) {
+	dead := snap.Dead
+	e.ready(snap, dead.Run.Lineage, dead.Steps)
+	defer e.w.Close()
+	stuck, failed, err := e.takeBackSteps(ctx, dead.Steps)
+	if err != nil {
+		return nil, err
+	}
+	r, rev := recovered(dead, stuck, failed)
 	var before rules
 	if l := snap.Lineages[dead.Run.Lineage]; l != nil {
 		if before, err = rulesBefore(e.j, l.Name, l.Revision); err != nil {
 			return nil, err
 		}
 	}
-	err = e.j.Do(func(tx *state.Tx) error { return settleDead(tx, dead, r, rev, before) })
-	if err != nil {
-		return nil, &TouchedError{err}
-	}
+	err = e.do(func(tx *state.Tx) error {
+		if err := e.settleDues(tx, dead.Steps, failed); err != nil {
+			return err
+		}
+		return settleDead(tx, dead, r, rev, before, stuck)
+	})
 	r.Revision = rev.Number
-	e.tell(Event{Type: "recovered", Message: r.Sentence()})
+	return r, err
+}
+
+// takeBackSteps undoes steps and lets what runs read what was put back. An interrupt
+// leaves the rest to the next run.
+func (e *engine) takeBackSteps(ctx context.Context, steps []*state.Step) (map[*state.Step]error, []unfired, error) {
+	stuck := reconcilers.TakeBack(ctx, e.w, e.store, steps, func(_ *state.Step, act func() error) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return act()
+	})
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	for s, err := range stuck {
+		stuck[s] = fmt.Errorf("take back %s: %w", s.Resource, err)
+		e.owed[s] = stuck[s]
+	}
+	failed := e.refireRun(steps, stuck)
+	return stuck, failed, e.leftOver(e.w, steps)
+}
+
+// payOwed tries again what earlier runs could not take back. What is still not to be had
+// is owed on.
+func (e *engine) payOwed(ctx context.Context, snap *state.Snapshot, r *Recovered) (*Recovered, error) {
+	for _, lineage := range slices.Sorted(maps.Keys(snap.Lineages)) {
+		steps := slices.DeleteFunc(slices.Clone(snap.Owed), func(s *state.Step) bool {
+			return s.Lineage != lineage || snap.Dead != nil && s.Run == snap.Dead.Run.ID // which was just tried
+		})
+		if len(steps) == 0 {
+			continue
+		}
+		e.ready(snap, lineage, steps)
+		stuck, failed, err := e.takeBackSteps(ctx, steps)
+		e.w.Close()
+		if err == nil {
+			err = e.do(func(tx *state.Tx) error {
+				if err := e.settleDues(tx, steps, failed); err != nil {
+					return err
+				}
+				return reverse(tx, steps, stuck, errOwed)
+			})
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range steps {
+			if stuck[s] != nil {
+				continue
+			}
+			if r == nil {
+				r = &Recovered{Lineage: lineage, Leaves: []state.LeafOutcome{}, Keys: []string{}, Owed: []string{}}
+			}
+			r.Owed = append(r.Owed, string(keyOfStep(s)))
+		}
+	}
 	return r, nil
 }
+
+var errInterrupted = errors.New("the run was interrupted")
+
+var errOwed = errors.New("an earlier run could not take it back")
 
 // leftOver lets the ledger keep what steps made beside their glyphs and what is there all
 // the same: somebody else needs it by now.
@@ -107,35 +182,42 @@ func (e *engine) leftOver(w *reconcilers.World, steps []*state.Step) error {
 }
 
 // recovered is the account of a recovery, and the revision it makes of the attempt.
-func recovered(dead *state.Dead) (*Recovered, *state.Revision) {
+func recovered(dead *state.Dead, stuck map[*state.Step]error, failed []unfired) (*Recovered, *state.Revision) {
 	r := &Recovered{
 		Lineage: dead.Run.Lineage, Command: dead.Run.Command, Started: dead.Run.Started.UTC().Format("2006-01-02T15:04:05Z"),
-		Leaves: append([]state.LeafOutcome{}, dead.Leaves...), Keys: []string{},
+		Leaves: append([]state.LeafOutcome{}, dead.Leaves...), Keys: []string{}, Owed: []string{},
 	}
-	seen := map[string]bool{}
-	for _, leaf := range dead.Leaves { // one that ended, but for a step that could not be taken back
-		seen[leaf.Leaf] = true
+	at := map[string]int{}
+	for i, leaf := range r.Leaves { // one that ended, but for a step that could not be taken back
+		at[leaf.Leaf] = i
 	}
 	for _, s := range dead.Steps {
-		if !seen[s.Leaf] {
-			seen[s.Leaf] = true
-			r.Leaves = append(r.Leaves, state.LeafOutcome{
-				Leaf: s.Leaf, Outcome: RolledBack, Failures: []string{"the run was interrupted"},
-			})
+		if _, ok := at[s.Leaf]; !ok {
+			at[s.Leaf] = len(r.Leaves)
+			r.Leaves = append(r.Leaves, state.LeafOutcome{Leaf: s.Leaf, Outcome: RolledBack, Failures: []string{errInterrupted.Error()}})
+		}
+		leaf := &r.Leaves[at[s.Leaf]]
+		if err := stuck[s]; err != nil {
+			leaf.Failures = append(leaf.Failures, err.Error())
+			continue
 		}
 		for _, part := range s.Glyphs {
 			r.Keys = append(r.Keys, string(part.Key))
+		}
+	}
+	for _, f := range failed {
+		if len(at) > 0 {
+			leaf := &r.Leaves[len(r.Leaves)-1]
+			leaf.Failures = append(leaf.Failures, "after taking it back: "+f.err.Error())
 		}
 	}
 	return r, &state.Revision{Lineage: dead.Run.Lineage, Run: dead.Run, Outcome: "recovered", Leaves: r.Leaves}
 }
 
 // settleDead writes the ends of a dead run.
-func settleDead(tx *state.Tx, dead *state.Dead, r *Recovered, rev *state.Revision, before rules) error {
-	for i := len(dead.Steps) - 1; i >= 0; i-- {
-		if err := tx.Reverse(dead.Steps[i], "the run was interrupted"); err != nil {
-			return err
-		}
+func settleDead(tx *state.Tx, dead *state.Dead, r *Recovered, rev *state.Revision, before rules, stuck map[*state.Step]error) error {
+	if err := reverse(tx, dead.Steps, stuck, errInterrupted); err != nil {
+		return err
 	}
 	for _, leaf := range r.Leaves[len(dead.Leaves):] {
 		if err := tx.LeafEnd(dead.Run.ID, leaf); err != nil {
@@ -169,6 +251,9 @@ func declaredOf(applied []state.Applied) []state.Declared {
 
 // Sentence tells a recovery to a person.
 func (r *Recovered) Sentence() string {
+	if r.Command == "" {
+		return fmt.Sprintf("Taken back now, what an earlier run could not: %s.", strings.Join(r.Owed, ", "))
+	}
 	where := ""
 	for _, leaf := range r.Leaves {
 		if leaf.Outcome == RolledBack && leaf.Leaf != plan.WaveLeaf {
@@ -177,4 +262,39 @@ func (r *Recovered) Sentence() string {
 	}
 	return fmt.Sprintf("Recovered: the %s of %s was interrupted; %d of its glyphs%s taken back, as revision %d of %s.",
 		r.Command, r.Started, len(r.Keys), where, r.Revision, r.Lineage)
+}
+
+// owing says what could still not be taken back.
+func (e *engine) owing() error {
+	var all []error
+	for _, s := range e.owedSteps() {
+		all = append(all, e.owed[s])
+	}
+	return errors.Join(all...)
+}
+
+// owedSteps are the steps that could not be taken back, oldest first.
+func (e *engine) owedSteps() []*state.Step {
+	return slices.SortedFunc(maps.Keys(e.owed), func(a, b *state.Step) int { return int(a.ID - b.ID) })
+}
+
+// bar bars what is owed from the run, and lets the report say so.
+func (e *engine) bar() {
+	for _, s := range e.owedSteps() {
+		e.barred[reconcilers.RecordKey(s.Sort, s.Resource)] = s.Leaf
+		e.stuck = append(e.stuck, plan.NeedName(s.Sort, s.Resource))
+	}
+}
+
+// tellOwed puts what is owed from earlier runs into the report, at the run's end.
+func (e *engine) tellOwed() {
+	for _, s := range e.owedSteps() {
+		name := s.Leaf
+		if s.Lineage != e.o.Lineage {
+			name = s.Lineage + ": " + s.Leaf
+		}
+		r := e.report.leaf(name)
+		r.Outcome = RolledBack
+		r.fail(e.owed[s])
+	}
 }

@@ -69,11 +69,14 @@ func dueIn(j *state.Journal, h *reconcilers.Host) (time.Duration, error) {
 //
 // inside says that the unit which takes the run back is what calls.
 func Return(ctx context.Context, o Options, inside bool) (*Returned, error) {
-	e := &engine{o: o, j: o.Journal, store: &store{o.Journal}, report: &Report{}, run: o.Run}
+	e := newEngine(o)
 	defer e.listen()()
 	defer e.pulse.begin(Doing{What: "taking back what nobody confirmed"})()
 	if _, err := e.recover(ctx); err != nil {
 		return nil, err
+	}
+	if len(e.owed) > 0 {
+		return nil, &TouchedError{e.owing()}
 	}
 	snap, err := e.j.Snapshot()
 	if err != nil {
@@ -103,53 +106,83 @@ func (e *engine) takeRunBack(snap *state.Snapshot) (*Returned, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps := slices.DeleteFunc(all, func(s *state.Step) bool { return s.Status != state.Done })
-	e.prepareReturn(snap, p)
+	steps := slices.DeleteFunc(slices.Clone(all), func(s *state.Step) bool { return s.Status != state.Done })
+	e.ready(snap, p.Lineage, steps)
 	defer e.w.Close()
 	stuck := e.undoRun(steps)
 	failed := e.refireRun(steps, stuck)
 	if len(stuck) > 0 {
-		err := e.j.Do(func(tx *state.Tx) error { return reverse(tx, steps, stuck, errUnconfirmed) })
-		var causes []error
-		for _, s := range steps {
-			causes = append(causes, stuck[s])
-		}
-		return nil, errors.Join(append(causes, err)...)
+		return nil, e.returnPart(steps, stuck, failed)
 	}
-	return e.commitReturn(p, was, steps, failed)
+	return e.commitReturn(p, was, steps, slices.DeleteFunc(all, func(s *state.Step) bool { return !wentBack(s) }), failed)
+}
+
+// returnPart journals what of a run could be taken back; the rest stays in force, and the
+// run goes on waiting.
+func (e *engine) returnPart(steps []*state.Step, stuck map[*state.Step]error, failed []unfired) error {
+	back := slices.DeleteFunc(slices.Clone(steps), func(s *state.Step) bool { return stuck[s] != nil })
+	err := e.do(func(tx *state.Tx) error {
+		if err := reverse(tx, back, nil, errUnconfirmed); err != nil {
+			return err
+		}
+		return e.settleDues(tx, back, failed)
+	})
+	var causes []error
+	for _, s := range steps {
+		causes = append(causes, stuck[s])
+	}
+	return errors.Join(append(causes, err)...)
+}
+
+// wentBack says that a step of an unconfirmed run was taken back after the run: by its
+// return, one that came not to its end included, or by recovery.
+func wentBack(s *state.Step) bool {
+	return s.Status == state.Done || s.Status == state.Reversed &&
+		slices.Contains([]string{errUnconfirmed.Error(), errInterrupted.Error(), errOwed.Error()}, s.Detail)
 }
 
 var errUnconfirmed = errors.New("nobody confirmed the run")
 
-// prepareReturn gives the engine what undoing needs: the world, and the triggers of what is
-// in force.
-func (e *engine) prepareReturn(snap *state.Snapshot, p *plan.Pending) {
-	e.o.Lineage = p.Lineage
-	e.plan = &plan.Plan{Name: p.Lineage, Triggers: triggersInForce(snap, p.Lineage)}
+// ready gives the engine what undoing steps of a lineage needs: the world, and the
+// triggers of what is in force, or was to be.
+func (e *engine) ready(snap *state.Snapshot, lineage string, steps []*state.Step) {
+	e.o.Lineage = lineage
+	e.plan = &plan.Plan{Name: lineage, Triggers: triggersOf(snap, lineage, steps)}
 	e.report.at = map[string]*LeafReport{}
-	e.due = map[duty]state.Due{}
+	e.due, e.callers, e.undone = map[duty]state.Due{}, map[duty][]int64{}, map[int64]bool{}
 	for _, d := range snap.Due {
-		if d.Lineage == p.Lineage {
+		if d.Lineage == lineage {
 			e.due[duty{d.Leaf, d.Name}] = d
 		}
 	}
 	e.records = snap.Records
 	e.w = reconcilers.NewWorld(e.o.Host, e.store)
 	e.w.Ledger, e.w.Records = snap.Ledger, snap.Records
-	if e.o.Now == nil {
-		e.o.Now = time.Now
-	}
 	e.under("", e.plan.PolicyAt(""))
 }
 
-func triggersInForce(snap *state.Snapshot, lineage string) []plan.Trigger {
+func triggersOf(snap *state.Snapshot, lineage string, steps []*state.Step) []plan.Trigger {
 	var all []plan.Trigger
-	for _, a := range snap.Applied {
-		if a.Lineage != lineage {
-			continue
+	seen := map[string]bool{}
+	add := func(g *scrolls.Glyph, leaf, sort, resource string) {
+		for _, t := range reconcilers.Triggers(g) {
+			trigger := plan.Trigger{Trigger: t, Leaf: leaf, Glyph: g, Sort: sort, Resource: resource}
+			if !seen[trigger.Name()] {
+				seen[trigger.Name()] = true
+				all = append(all, trigger)
+			}
 		}
-		for _, t := range reconcilers.Triggers(a.Glyph) {
-			all = append(all, plan.Trigger{Trigger: t, Leaf: a.Leaf, Glyph: a.Glyph, Sort: a.Sort, Resource: a.Resource})
+	}
+	for _, a := range snap.Applied {
+		if a.Lineage == lineage {
+			add(a.Glyph, a.Leaf, a.Sort, a.Resource)
+		}
+	}
+	for _, s := range steps {
+		for _, part := range s.Glyphs {
+			if part.New != nil {
+				add(part.New, s.Leaf, s.Sort, s.Resource)
+			}
 		}
 	}
 	return all
@@ -213,9 +246,9 @@ func (e *engine) refireRun(steps []*state.Step, stuck map[*state.Step]error) []u
 
 // commitReturn writes that the run is taken back. It is one commit: a return that dies
 // before it begins anew, and every undo may be done twice.
-func (e *engine) commitReturn(p *plan.Pending, was *state.Revision, steps []*state.Step, failed []unfired) (*Returned, error) {
+func (e *engine) commitReturn(p *plan.Pending, was *state.Revision, steps, all []*state.Step, failed []unfired) (*Returned, error) {
 	r := &Returned{Lineage: p.Lineage, Revision: p.Revision}
-	r.Leaves, r.Keys = takenBackOf(steps)
+	r.Leaves, r.Keys = takenBackOf(all)
 	e.run.Lineage, e.run.Command = p.Lineage, state.CommandReturn
 	e.run.Target, e.run.Source = p.Revision-1, was.Run.Source
 	if was.Run.Command == "apply" {

@@ -8,16 +8,22 @@ import (
 	"golem/state"
 )
 
-// foresee plays the recovery of an interrupted run on the snapshot and the world.
+// foresee plays the recovery of an interrupted run, and of what earlier ones owe, on the
+// snapshot and the world.
 func (m *maker) foresee() error {
 	dead := m.snap.Dead
-	if dead == nil {
+	told := &Recovery{Leaves: []string{}, Keys: []scrolls.Key{}, Owed: dead == nil}
+	steps := m.snap.Owed
+	if dead != nil {
+		told.Command, told.Started = dead.Run.Command, dead.Run.Started.UTC().Format("2006-01-02T15:04:05Z")
+		steps = slices.DeleteFunc(slices.Clone(steps), func(s *state.Step) bool { return s.Run == dead.Run.ID })
+		steps = append(steps, dead.Steps...)
+	} else if len(steps) == 0 {
 		return nil
 	}
-	told := &Recovery{Command: dead.Run.Command, Started: dead.Run.Started.UTC().Format("2006-01-02T15:04:05Z"), Leaves: []string{}, Keys: []scrolls.Key{}}
 	applied := slices.Clone(m.snap.Applied)
-	for i := len(dead.Steps) - 1; i >= 0; i-- {
-		step := dead.Steps[i]
+	for i := len(steps) - 1; i >= 0; i-- {
+		step := steps[i]
 		if !slices.Contains(told.Leaves, step.Leaf) {
 			told.Leaves = append(told.Leaves, step.Leaf)
 		}

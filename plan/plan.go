@@ -101,6 +101,8 @@ type Recovery struct {
 	Started string        `json:"started"`
 	Leaves  []string      `json:"leaves"`
 	Keys    []scrolls.Key `json:"keys"`
+	// Owed says that no run was interrupted: an ended one could not take these back.
+	Owed bool `json:"owed"`
 }
 
 // Changes lists every glyph's part but noops, in the order of the run.

@@ -138,6 +138,10 @@ func (p *Plan) header(out *Printer, b *strings.Builder) {
 }
 
 func (r *Recovery) sentence() string {
+	if r.Owed {
+		return fmt.Sprintf("An earlier run could not take back %s in %s. First, that is tried again.",
+			count(len(r.Keys), "glyph", "glyphs"), strings.Join(r.Leaves, ", "))
+	}
 	return fmt.Sprintf("An %s of %s was interrupted. First, what it left unfinished is taken back: %s in %s.",
 		r.Command, r.Started, count(len(r.Keys), "glyph", "glyphs"), strings.Join(r.Leaves, ", "))
 }

@@ -182,8 +182,10 @@ CREATE TABLE pending (
 ) STRICT;
 `
 
-// schema2 notes which revision a run goes back to.
-const schema2 = `ALTER TABLE runs ADD COLUMN target INTEGER NOT NULL DEFAULT 0;`
+// schema2 notes which revision a run goes back to, and which steps of ended runs are still
+// to be taken back.
+const schema2 = `ALTER TABLE runs ADD COLUMN target INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE owed (step INTEGER PRIMARY KEY REFERENCES steps(id)) STRICT;`
 
 // appendOnlyTables are the tables that are only added to.
 var appendOnlyTables = []string{

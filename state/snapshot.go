@@ -22,7 +22,7 @@ func (s *store) Snapshot() (snap *Snapshot, err error) {
 		if snap.Journal, err = c.meta("id"); err != nil {
 			return err
 		}
-		for _, read := range []func(*Snapshot) error{d.readLineages, s.readApplied(d), d.readRecords, d.readLedger, d.readDue, d.readPending, d.readDead} {
+		for _, read := range []func(*Snapshot) error{d.readLineages, s.readApplied(d), d.readRecords, d.readLedger, d.readDue, d.readPending, d.readDead, d.readOwed} {
 			if err := read(snap); err != nil {
 				return err
 			}
@@ -125,6 +125,14 @@ func (d *decoder) readPending(snap *Snapshot) error {
 	if ok {
 		p.Body = raw(body)
 		snap.Pending = &p
+	}
+	return err
+}
+
+func (d *decoder) readOwed(snap *Snapshot) (err error) {
+	n, err := d.c.number("SELECT count(*) FROM owed")
+	if err == nil && n > 0 {
+		snap.Owed, err = d.steps("s.id IN (SELECT step FROM owed)")
 	}
 	return err
 }

@@ -325,6 +325,16 @@ func (tx *Tx) Fail(s *Step, detail string) error {
 	return nil
 }
 
+// Owe journals that an intended step could not be taken back, though its run ends: its
+// receipt stays, and the next run is to try again. Its record is what it was before.
+func (tx *Tx) Owe(s *Step) error {
+	_, err := tx.c.change("INSERT INTO owed (step) VALUES (?) ON CONFLICT (step) DO NOTHING", s.ID)
+	if err != nil {
+		return fmt.Errorf("journal that step %d is owed: %w", s.ID, err)
+	}
+	return nil
+}
+
 // Reverse journals that a step, intended or done, was undone from its inverse: its
 // record and ledger are as before it, and its keys as the steps that are left say.
 // Steps are reversed newest first.
@@ -351,6 +361,9 @@ func (tx *Tx) reverse(s *Step, detail string) error {
 	}
 	delete(tx.j.intents, s.ID)
 	if err := tx.end(s.ID, Reversed, detail, sql.NullString{}); err != nil {
+		return err
+	}
+	if _, err := tx.c.change("DELETE FROM owed WHERE step = ?", s.ID); err != nil {
 		return err
 	}
 	if err := tx.setRecord(s.Sort, s.Resource, before); err != nil {

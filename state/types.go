@@ -237,6 +237,8 @@ type Snapshot struct {
 	Due      []Due
 	Pending  *Pending // nil: no run waits to be confirmed
 	Dead     *Dead
+	// Owed are the steps of ended runs that could not be taken back, oldest first.
+	Owed []*Step
 	// Unknown are keys whose kind's record this golem cannot read; left alone.
 	Unknown []scrolls.Key
 }
