@@ -207,7 +207,7 @@ func (a *app) enact(ctx context.Context, s *session, g goal) error {
 		Tell:    events.tell, Watch: events.watch, Run: s.whoRuns(g.command, g.scroll),
 	})
 	err = a.conclude(c, events, report, errors.Join(err, report.Closed(journal.Close())))
-	if err == nil && confirm != nil && report.Plan.Empty() && !events.quiet && !events.asJSON {
+	if err == nil && confirm != nil && report.Plan.Empty() && report.Plan.Pending == nil && !events.quiet && !events.asJSON {
 		return a.printer(a.out).Printf("So there is nothing to confirm, either.\n")
 	}
 	return err
@@ -309,7 +309,7 @@ func (a *app) recover(ctx context.Context, c *cli.Command) error {
 	if unconfirmed && snap.Pending == nil {
 		return apply.ErrNothingPending
 	}
-	if snap.Dead == nil && !unconfirmed && !pinned {
+	if snap.Dead == nil && len(snap.Owed) == 0 && !unconfirmed && !pinned {
 		return a.tellRecovered(c, nil)
 	}
 	journal, err := s.write(ctx)

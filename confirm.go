@@ -59,7 +59,11 @@ func (a *app) confirm(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	confirmed, err := apply.ConfirmRun(ctx, apply.Options{Journal: journal, Host: s.host, Run: s.whoRuns("confirm", nil)})
-	if err = errors.Join(err, journal.Close()); err != nil {
+	closed := journal.Close()
+	if errors.Is(err, apply.ErrNothingPending) && closed == nil {
+		return s.checkPending() // it was taken back while this waited
+	}
+	if err = errors.Join(err, closed); err != nil {
 		return err
 	}
 	return a.untold(a.tellConfirmed(c, confirmed))
@@ -75,6 +79,10 @@ func (a *app) tellConfirmed(c *cli.Command, confirmed *apply.Confirmed) error {
 			return err
 		}
 	}
+	if confirmed.Part != 0 {
+		return out.Printf("Confirmed, what is left of revision %d of %s: a part had been taken back already. Revision %d says what stands.\n",
+			confirmed.Revision, plan.Printable(confirmed.Lineage), confirmed.Part)
+	}
 	return out.Printf("Confirmed: revision %d of %s stays.\n", confirmed.Revision, plan.Printable(confirmed.Lineage))
 }
 
@@ -86,8 +94,16 @@ func (s *session) checkPending() error {
 		return err
 	}
 	snap, err := r.Snapshot()
-	if err == nil && snap.Pending == nil {
+	var p *plan.Pending
+	if err == nil {
+		p, err = plan.ReadPending(snap.Pending)
+	}
+	switch name := s.c.String("name"); {
+	case err != nil:
+	case p == nil:
 		err = s.nothingPending(r)
+	case name != "" && name != p.Lineage:
+		err = fmt.Errorf("confirm: it is a run of %s that waits to be confirmed, and none of %s", p.Lineage, name)
 	}
 	return errors.Join(err, r.Close())
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/mattn/go-isatty"
@@ -109,14 +110,11 @@ func exitOf(err error) int {
 // print writes an error to stderr: diagnostics with their snippets, anything else as
 // one line, and a hint where the user can act.
 func (a *app) print(err error) {
-	var joined interface{ Unwrap() []error }
-	if errors.As(err, &joined) {
-		if _, disk := joined.(*state.DiskError); !disk {
-			for _, one := range joined.Unwrap() {
-				a.print(one)
-			}
-			return
+	if all := parts(err); len(all) > 0 {
+		for _, one := range all {
+			a.print(one)
 		}
+		return
 	}
 	var diags *scrolls.Diagnostics
 	if errors.As(err, &diags) {
@@ -128,11 +126,35 @@ func (a *app) print(err error) {
 			return
 		}
 	}
-	fmt.Fprintf(a.err, "golem: %s\n", plan.Printable(err.Error()))
+	lines := strings.Split(err.Error(), "\n")
+	for i, line := range lines {
+		lines[i] = plan.Printable(strings.TrimRight(line, " \r"))
+	}
+	fmt.Fprintf(a.err, "golem: %s\n", strings.Join(lines, "\n  "))
 	var hinted interface{ Hint() string }
 	if errors.As(err, &hinted) {
 		fmt.Fprintf(a.err, "hint: %s\n", plan.Printable(hinted.Hint()))
 	}
+}
+
+// parts are the errors that one joins and says nothing of its own about.
+func parts(err error) []error {
+	var touched *apply.TouchedError
+	if errors.As(err, &touched) && touched.Error() == err.Error() {
+		err = touched.Err
+	}
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // what wraps a join has a text of its own
+	if !ok {
+		return nil
+	}
+	var texts []string
+	for _, one := range joined.Unwrap() {
+		texts = append(texts, one.Error())
+	}
+	if strings.Join(texts, "\n") != err.Error() {
+		return nil
+	}
+	return joined.Unwrap()
 }
 
 // command is the command table.

@@ -116,11 +116,15 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return e.report, err
 	}
-	if err = e.sweepReturn(ctx); err == nil {
+	returned, err := e.returnOverdue(ctx)
+	if err == nil {
+		err = e.sweepReturn(ctx)
+	}
+	if err == nil {
 		err = e.lookAndPlan(ctx)
 	}
 	if err != nil {
-		if recovered != nil {
+		if recovered != nil || returned != nil {
 			err = &TouchedError{err}
 		}
 		return e.report, err
@@ -129,7 +133,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	defer e.w.Close()
 	defer func() { e.report.UnitsDone = e.report.unitsDone() }()
 	if err := e.approved(ctx); err != nil || e.plan.Empty() {
-		if err != nil && recovered != nil {
+		if err != nil && (recovered != nil || returned != nil) {
 			err = &TouchedError{err}
 		}
 		return e.report, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golem/plan"
@@ -38,7 +39,7 @@ func (e *engine) arm(ctx context.Context) error {
 		Name: armed.Unit, Argv: append([]string{program}, c.Args...), About: about, Delay: c.Within,
 	})
 	if err != nil {
-		return errors.Join(err, disarm(context.WithoutCancel(ctx), e.j, e.o.Host, armed.Unit, true))
+		return errors.Join(err, e.o.Host.Disarm(context.WithoutCancel(ctx), armed.Unit, true), e.j.Unpin())
 	}
 	e.armed = armed
 	e.tell(Event{Type: "armed", Message: fmt.Sprintf("taken back unless confirmed within %s", plan.Lasting(c.Within))})
@@ -82,6 +83,28 @@ func (e *engine) disarmIdle(ctx context.Context) error {
 	unit := e.armed.Unit
 	e.armed = nil
 	return disarm(context.WithoutCancel(ctx), e.j, e.o.Host, unit, true)
+}
+
+// returnOverdue takes back a run whose time to be confirmed is over, though nothing did:
+// what stood ready is gone.
+func (e *engine) returnOverdue(ctx context.Context) (*Returned, error) {
+	snap, err := e.j.Snapshot()
+	if err != nil || snap.Pending == nil {
+		return nil, err
+	}
+	p, err := plan.ReadPending(snap.Pending)
+	if err != nil || timeLeft(p, e.o.Host) > 0 {
+		return nil, err
+	}
+	own := newEngine(e.o)
+	own.o.Run.Command = state.CommandReturn
+	own.run = own.o.Run
+	r, err := own.takeRunBack(snap)
+	if err != nil {
+		return nil, &TouchedError{err}
+	}
+	e.tell(Event{Type: "returned", Message: r.Sentence()})
+	return r, disarm(ctx, e.j, e.o.Host, p.Unit, true)
 }
 
 // sweepReturn takes away what a confirmation or a return that died has left behind.
@@ -128,13 +151,13 @@ func (e *engine) returned() error {
 		return err
 	}
 	for i := len(all) - 1; i >= 0; i-- {
-		if all[i].Run.Digest != e.run.Digest || all[i].Run.Command == "destroy" {
-			continue
+		switch rev := all[i]; {
+		case rev.Run.Digest != e.run.Digest || rev.Run.Command == "destroy":
+		case rev.Run.Command == state.CommandReturn:
+			return &ReturnedError{rev}
+		case rev.Outcome == Settled || rev.Outcome == "partial":
+			return nil // it stands: somebody said yes, or confirmed it
 		}
-		if all[i].Run.Command == state.CommandReturn {
-			return &ReturnedError{all[i]}
-		}
-		return nil
 	}
 	return nil
 }
@@ -149,10 +172,16 @@ type Confirmed struct {
 	// Recovered is set where the run had been interrupted: what was in flight is taken
 	// back, and what had settled stays.
 	Recovered *Recovered `json:"recovered"`
+	// Part is the revision that says what is left of it, where a part had been taken back
+	// already; 0: it stays whole.
+	Part int `json:"part,omitempty"`
 }
 
 // ConfirmRun keeps the run that waits to be confirmed, and takes away what would have
 // taken it back.
+//
+// A return that could not come to its end may have taken a part of it back: then a revision
+// says what is left.
 func ConfirmRun(ctx context.Context, o Options) (*Confirmed, error) {
 	e := newEngine(o)
 	recovered, err := e.recover(ctx)
@@ -172,9 +201,44 @@ func ConfirmRun(ctx context.Context, o Options) (*Confirmed, error) {
 	}
 	// From the commit on nothing takes the run back: a return that begins later finds
 	// nothing that waits.
-	if err := e.j.Do(func(tx *state.Tx) error { return tx.SetPending(nil) }); err != nil {
+	c := &Confirmed{Lineage: p.Lineage, Revision: p.Revision, Recovered: recovered}
+	if c.Part, err = e.confirmPart(p, snap.Pending.Run); err != nil {
 		return nil, err
 	}
-	c := &Confirmed{Lineage: p.Lineage, Revision: p.Revision, Recovered: recovered}
 	return c, disarm(ctx, e.j, o.Host, p.Unit, true)
+}
+
+// confirmPart journals that a run waits no more. Where a return took a part of it back it
+// makes a revision of the rest, and gives its number.
+func (e *engine) confirmPart(p *plan.Pending, run int64) (int, error) {
+	steps, err := e.j.StepsOf(run)
+	if err != nil {
+		return 0, err
+	}
+	gone := slices.DeleteFunc(steps, func(s *state.Step) bool {
+		return s.Status != state.Reversed || s.Detail != errUnconfirmed.Error()
+	})
+	before, err := rulesBefore(e.j, p.Lineage, p.Revision)
+	if err != nil {
+		return 0, err
+	}
+	rev := &state.Revision{Lineage: p.Lineage, Outcome: "partial"}
+	rev.Leaves, _ = takenBackOf(gone)
+	err = e.j.Do(func(tx *state.Tx) error {
+		if err := tx.SetPending(nil); err != nil || len(gone) == 0 {
+			return err
+		}
+		e.run.Lineage = p.Lineage
+		if err := tx.Begin(&e.run); err != nil {
+			return err
+		}
+		applied, err := tx.Applied(p.Lineage)
+		if err != nil {
+			return err
+		}
+		rev.Run, rev.Declared = e.run, declaredOf(applied)
+		before.lay(rev.Declared)
+		return tx.Commit(rev)
+	})
+	return rev.Number, err
 }

@@ -59,7 +59,7 @@ func FindTarget(h history, lineage string, back Back, interrupted bool) (*Target
 	to := back.To
 	if to == 0 {
 		if to = before(all, interrupted); to == 0 {
-			return nil, &NoTargetError{lineage, "there is no settled revision before the current one", "golem destroy takes back everything; golem history lists the revisions there are"}
+			return nil, &NoTargetError{lineage, "there is no settled revision before the current one", "golem rollback --to REV goes to any of golem history; golem destroy takes back everything"}
 		}
 	}
 	if to < 0 || to > len(all) {

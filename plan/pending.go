@@ -47,8 +47,11 @@ func ReadPending(p *state.Pending) (*Pending, error) {
 
 // Sentence tells what waits, and until when.
 func (p *Pending) Sentence() string {
-	return fmt.Sprintf("the %s of %s (revision %d) waits to be confirmed until %s",
-		p.Command, p.Lineage, p.Revision, p.Until.Format("15:04:05"))
+	if time.Now().After(p.Until) {
+		return fmt.Sprintf("the %s of %s (revision %d) was to be confirmed by %s, and is being taken back",
+			p.Command, p.Lineage, p.Revision, clock(p.Until))
+	}
+	return fmt.Sprintf("the %s of %s (revision %d) waits to be confirmed until %s", p.Command, p.Lineage, p.Revision, clock(p.Until))
 }
 
 // PendingJSON is a run that waits to be confirmed, as JSON has it.
@@ -65,7 +68,15 @@ func (p *PendingJSON) Clock() string {
 	if err != nil {
 		return p.Until
 	}
-	return at.Local().Format("15:04:05")
+	return clock(at.Local())
+}
+
+// clock is a moment as a person reads it: with its day where that is another.
+func clock(at time.Time) string {
+	if now := time.Now(); at.Sub(now).Abs() < 12*time.Hour {
+		return at.Format("15:04:05")
+	}
+	return at.Format("2006-01-02 15:04:05")
 }
 
 // JSON is how documents tell it; nil stays nil.
