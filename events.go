@@ -55,7 +55,7 @@ func (w *eventWriter) tell(ev apply.Event) {
 	case w.asJSON:
 		w.seq = ev.Seq
 		_ = w.line(ev)
-	case ev.Type == "recovered":
+	case ev.Type == "recovered", ev.Type == "returned":
 		w.close()
 		_ = w.a.printer(w.a.out).Printf("%s\n\n", plan.Printable(ev.Message))
 	case w.quiet:

@@ -176,7 +176,7 @@ func (k *processWork) refuse(ctx context.Context, w *World) error {
 		if err != nil {
 			return err
 		}
-		if u.known() {
+		if u.known() && !w.going(u.Fragment) {
 			return taken("the unit " + unit + " (" + u.Fragment + ")")
 		}
 	}
@@ -191,12 +191,21 @@ func (k *processWork) refuse(ctx context.Context, w *World) error {
 		return err
 	}
 	for _, name := range names {
+		if w.going(path.Join(dir, name)) {
+			continue
+		}
 		// What an earlier run made on the way, and could not take away yet, is golem's.
 		if body, ok := w.ledger(path.Join(dir, name)); !ok || !body.Made {
 			return taken(dir)
 		}
 	}
 	return nil
+}
+
+// going says that a path will be gone by then: a recovery takes it away.
+func (w *World) going(p string) bool {
+	n, ok := w.over[p]
+	return ok && n.Type == Absent
 }
 
 // checkCalendar has systemd read a schedule before anything is touched for it.
