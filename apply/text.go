@@ -32,7 +32,9 @@ func (r *Report) Text(out *plan.Printer) error {
 	}
 	for _, leaf := range r.Leaves {
 		if leaf.idle() {
-			leaves, glyphs = leaves+1, glyphs+leaf.Unchanged
+			if leaf.Unchanged > 0 { // else all that it had stands elsewhere by now
+				leaves, glyphs = leaves+1, glyphs+leaf.Unchanged
+			}
 		} else if leaf.told() {
 			leaf.text(out, b, width)
 		}
@@ -98,7 +100,8 @@ func (l *LeafReport) sentence() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))
 		}
 	}
-	applied, end := l.count(Applied), "it failed"
+	already := l.already()
+	applied, end := l.count(Applied)-already, "it failed"
 	if slices.ContainsFunc(l.Failures, func(f Failure) bool { return Interrupted(f.err) }) {
 		end = "it was interrupted"
 	}
@@ -113,12 +116,13 @@ func (l *LeafReport) sentence() string {
 		if applied > 0 {
 			parts[0] = fmt.Sprintf("it failed; %d applied before that, and kept", applied)
 		}
+		add(already, "so already")
 	case Skipped:
 		parts = append(parts, "not reached")
 		add(l.count(NotReached), "to apply")
 	default:
 		add(applied, "applied")
-		add(l.already(), "so already")
+		add(already, "so already")
 		if n := len(l.fired); n > 0 {
 			parts = append(parts, plan.Count(n, "trigger fired", "triggers fired"))
 		}

@@ -111,7 +111,26 @@ func TestAFailureHoldsItsDiagnosticsApart(t *testing.T) {
 	}
 }
 
-const report80 = `settled      good:    2 applied, 1 so already
+// The glyphs of a leaf are counted once each, and a leaf that holds none is no leaf with
+// nothing to do.
+func TestTheReportCountsEachGlyphOnce(t *testing.T) {
+	h := hostWith(t, map[string]string{"/etc/so": "x"})
+	h.mustApply(t, scrollOf(leafOf("old", fileGlyph("/etc/a", "x"))))
+	kept := leafOf("kept", fileGlyph("/etc/b", "x"), fileGlyph("/etc/so", "x"), fileGlyph("/etc/a", "x"))
+	kept.Policy.OnExhaust, kept.Policy.Retry.MaxAttempts = "keep", 1
+	kept.Checks = []*scrolls.Glyph{commandCheck("false")}
+	report, err := h.apply(scrollOf(kept), "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := text(t, report)
+	says(t, text, "kept: it failed; 1 applied before that, and kept, 1 so already, 1 unchanged")
+	if strings.Contains(text, "nothing to do") {
+		t.Errorf("it counts a leaf that is gone:\n%s", text)
+	}
+}
+
+const report80 = `settled      good:    1 applied, 1 so already
 rolled back  failing: it failed, and is as it was before this run (2 attempts)
              start fail.service: it failed (result exit-code, exit status 1)
              last in the log of fail.service:
@@ -143,7 +162,7 @@ Units
 Partly applied as revision 2: 14 installed, 0 replaced, 0 repaired, 0 removed.
 `
 
-const report120 = `settled      good:    2 applied, 1 so already
+const report120 = `settled      good:    1 applied, 1 so already
 rolled back  failing: it failed, and is as it was before this run (2 attempts)
              start fail.service: it failed (result exit-code, exit status 1)
              last in the log of fail.service:
