@@ -35,7 +35,9 @@ func eventText(ev apply.Event) string {
 	case "armed":
 		text = ev.Message
 	case "failed":
-		text = "failed: " + about(ev.Key, ev.Cause)
+		if text = "interrupted"; ev.Cause != apply.WasInterrupted {
+			text = "failed: " + about(ev.Key, ev.Cause)
+		}
 	case "leaf_ended":
 		text = strings.ReplaceAll(ev.Outcome, "_", " ")
 	}

@@ -57,6 +57,7 @@ type LeafReport struct {
 	// fired and again count the leaf's triggers that were fired, by the glyph's key, and
 	// of them those that a rollback fired.
 	fired, again map[scrolls.Key]int
+	undone       int  // steps that were taken back
 	held         int  // checks that were made and hold
 	ended        bool // and that was told
 }
@@ -141,10 +142,13 @@ func diagnose(err error) (string, []reconcilers.Diagnostic) {
 	return cause, append(found, more...)
 }
 
+// WasInterrupted is the cause of a leaf that did not fail, but was stopped by a signal.
+const WasInterrupted = "the run was interrupted"
+
 // message is what a person reads of an error.
 func message(err error) string {
 	if Interrupted(err) {
-		return "the run was interrupted"
+		return WasInterrupted
 	}
 	return err.Error()
 }
@@ -177,6 +181,7 @@ func (l *LeafReport) tried(key scrolls.Key, n int) {
 
 // takenBack marks what was applied and is not any more.
 func (r *Report) takenBack(leaf string, steps []*state.Step) {
+	r.leaf(leaf).undone += len(steps)
 	for _, s := range steps {
 		for _, part := range s.Glyphs {
 			if g := r.glyph(leaf, part.Key); g != nil && g.Outcome == Applied {

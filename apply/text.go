@@ -108,6 +108,9 @@ func (l *LeafReport) sentence() string {
 	switch l.Outcome {
 	case RolledBack:
 		parts = append(parts, end+", and is as it was before this run")
+		if end != "it failed" && !l.acted() {
+			parts[0] = end + " before it changed anything"
+		}
 		if slices.ContainsFunc(l.Glyphs, func(g GlyphReport) bool { return g.stuck }) {
 			parts[0] = end + ", and could not be taken back whole"
 		}
@@ -137,6 +140,9 @@ func (l *LeafReport) sentence() string {
 	}
 	return text
 }
+
+// acted says whether a step of the leaf was begun, or a trigger of it fired.
+func (l *LeafReport) acted() bool { return l.undone+len(l.fired) > 0 }
 
 // count counts the glyphs that ended in one way.
 func (l *LeafReport) count(outcome string) int {
