@@ -106,9 +106,13 @@ func (w *eventWriter) space() error {
 
 // watch is given to the engine, and called with what the run is at.
 func (w *eventWriter) watch(d apply.Doing) {
-	if w.live != nil {
-		w.live.doing(d)
+	if w.live == nil {
+		return
 	}
+	if w.planned { // before anything is drawn: what is drawn is drawn anew in its place
+		_ = w.space()
+	}
+	w.live.doing(d)
 }
 
 func (w *eventWriter) plan(p *plan.Plan) error {
