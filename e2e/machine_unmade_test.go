@@ -130,3 +130,27 @@ func TestAStrangersFileThatGoesWithAPackageIsKept(t *testing.T) {
 		t.Errorf("kept is\n%s", list)
 	}
 }
+
+// A version that brings more configuration, and is taken back, can come again with it.
+func TestConfigurationThatOnlyTheNewVersionHasComesAgain(t *testing.T) {
+	t.Parallel()
+	m := boot(t)
+	m.repo(tiny{Name: "app", Version: "1.0", Files: map[string]string{"/etc/app.conf": "1\n"}, Conffiles: []string{"/etc/app.conf"}},
+		tiny{
+			Name: "app", Version: "2.0", Files: map[string]string{"/etc/app.conf": "2\n", "/etc/app.more": "more\n"},
+			Conffiles: []string{"/etc/app.conf", "/etc/app.more"},
+		})
+	m.must("apt-get", "install", "-qy", "app=1.0")
+	before := timeless(m.print())
+	glyph := "apt \"app\" {\n  version = \"2.0\"\n}"
+	m.declare(unmadeLeaf("false", glyph))
+	m.golem(3, "apply", "--auto-approve", site)
+	if diff := difference(before, timeless(m.print())); diff != "" {
+		t.Errorf("the host is not as it was:\n%s", diff)
+	}
+	m.declare(unmadeLeaf("true", glyph))
+	m.apply()
+	if !m.exists("/etc/app.more") || m.read("/etc/app.conf") != "2\n" {
+		t.Error("the new version has not all of its configuration")
+	}
+}

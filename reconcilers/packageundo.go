@@ -53,13 +53,13 @@ func (packages) Undo(ctx context.Context, w *World, store Store, s *state.Step) 
 	return w.putFiles(ctx, r.keep, r.unowned(), r.known)
 }
 
-// unowned are the files less those of packages that go no further than their removal:
-// dpkg still has the configuration down as theirs, and takes what is missing of it for
-// what somebody deleted for good.
+// unowned are the files less those of packages that stay, or go no further than their
+// removal: dpkg still has the configuration down as theirs, and takes what is missing of it
+// for what somebody deleted for good.
 func (r *restoring) unowned() []pkgFile {
 	owned := map[string]bool{}
 	for resource, t := range r.targets {
-		if e := r.v.packages[resource]; e != nil && r.left(resource, e.Pkg, t) {
+		if e := r.v.packages[resource]; e != nil && (t.given || r.left(resource, e.Pkg, t)) {
 			for _, name := range e.conffilesOf() {
 				if at, err := r.w.resolve(name, false); err == nil {
 					owned[at.real] = true
@@ -162,6 +162,9 @@ func (r *restoring) step() error {
 		if err := r.keepChanged(effects); err != nil {
 			return err
 		}
+		if err := r.clearNew(effects); err != nil {
+			return err
+		}
 		lift := slices.ContainsFunc(effects, func(e pkgEffect) bool { return e.From.Hold })
 		return r.try(r.w.transact(r.ctx, effects, lift))
 	}
@@ -170,6 +173,25 @@ func (r *restoring) step() error {
 		want[resource] = r.targets[resource].Pkg
 	}
 	return r.w.mark(r.ctx, want)
+}
+
+// clearNew takes away configuration files that were not there before, of packages that get
+// another version back: one that is there, dpkg would have down as theirs for good, and
+// once it is gone, as what somebody deleted.
+func (r *restoring) clearNew(effects []pkgEffect) error {
+	own := map[string]bool{}
+	for _, e := range effects {
+		if !e.To.there() || !e.From.there() {
+			continue
+		}
+		for _, name := range r.v.packages[e.Resource].conffilesOf() {
+			if at, err := r.w.resolve(name, false); err == nil {
+				own[at.real] = true
+			}
+		}
+	}
+	news := slices.DeleteFunc(slices.Clone(r.files), func(f pkgFile) bool { return f.Node.Type != Absent || !own[f.Path] })
+	return r.w.putFiles(r.ctx, r.keep, news, r.known)
 }
 
 // keepChanged keeps the configuration files that a purge is about to take and that
