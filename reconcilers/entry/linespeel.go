@@ -1,0 +1,299 @@
+package entry
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
+
+// A mark is the receipt of an edit of lines.
+type mark struct {
+	// Sum is the text's hash right after the edit: where it is the same, the way back is by
+	// offset.
+	Sum string `json:"sum"`
+	// Did is what it was to the key: set, add or cut.
+	Did   string `json:"did"`
+	Block string `json:"block,omitempty"`
+	Key   string `json:"key"`
+	// Flavor is whose text it was taken for.
+	Flavor flavor `json:"flavor,omitempty"`
+	Ops    []op   `json:"ops"`
+}
+
+// An op is one splice, and what finds it again in a text that has changed around it.
+type op struct {
+	Do   string `json:"do"`
+	At   int    `json:"at"`
+	Old  []byte `json:"old,omitempty"`
+	New  []byte `json:"new,omitempty"`
+	Raw  []byte `json:"raw,omitempty"`  // the value as golem spelled it
+	Bare bool   `json:"bare,omitempty"` // the key had no value before
+	Lead string `json:"lead,omitempty"` // a blank in front of the value that came with it
+	Head bool   `json:"head,omitempty"` // the block's head was made with the row
+	Gap  bool   `json:"gap,omitempty"`  // and a blank line before it
+	Sep  string `json:"sep,omitempty"`  // the ending that the line before got
+	Prev string `json:"prev,omitempty"` // names the row before
+	Row  int    `json:"row,omitempty"`  // which row it was
+	// Above names the rows above, nearest first. Below names those below one that was cut; of
+	// a new block, the comments that now stand in it.
+	Above []string `json:"above,omitempty"`
+	Below []string `json:"below,omitempty"`
+	// Any says that it may come back in any block: it holds heads.
+	Any bool `json:"any,omitempty"`
+	// In is where in the value the splice is, and Inner what it does there.
+	In    int      `json:"in,omitempty"`
+	Inner *innerOp `json:"inner,omitempty"`
+}
+
+// nearby is how many rows on each side tell where a row was cut.
+const nearby = 3
+
+const (
+	doSet = "set"
+	doAdd = "add"
+	doCut = "cut"
+)
+
+// forth makes the ops, each on what the one before left.
+func (m mark) forth(text []byte) []byte {
+	for _, o := range m.Ops {
+		text = apply(text, splice{At: o.At, End: o.At + len(o.Old), With: o.New})
+	}
+	return text
+}
+
+// back takes the ops off the very text that they gave.
+func (m mark) back(text []byte) []byte {
+	for k := len(m.Ops) - 1; k >= 0; k-- {
+		o := m.Ops[k]
+		text = apply(text, splice{At: o.At, End: o.At + len(o.New), With: o.Old})
+	}
+	return text
+}
+
+// Peel implements Format.
+func (d *dialect) Peel(text []byte, w Wish, receipt json.RawMessage) []byte {
+	var m mark
+	if len(receipt) == 0 || json.Unmarshal(receipt, &m) != nil || len(m.Ops) == 0 {
+		return text
+	}
+	if sum(text) == m.Sum {
+		return m.back(text)
+	}
+	return d.peelChanged(text, w, m)
+}
+
+// peelChanged takes an edit off a text that others have changed since. The key is golem's:
+// a value that somebody has written in the place of golem's goes with it.
+func (d *dialect) peelChanged(text []byte, w Wish, m mark) []byte {
+	whole := text
+	t := target{block: m.Block, key: m.Key, flavor: &m.Flavor}
+	if _, err := d.read(text, t); err != nil {
+		return text
+	}
+	if m.Ops[0].Do == doCut {
+		if out, again, err := d.anew(text, w); err == nil && again != nil {
+			text = out // somebody set the key anew
+		}
+	}
+	for k := len(m.Ops) - 1; k >= 0; k-- {
+		s, err := d.read(text, t)
+		if err != nil {
+			return whole
+		}
+		o := m.Ops[k]
+		switch o.Do {
+		case doSet:
+			text = d.unset(s, t, w, o)
+		case doAdd:
+			text = d.unadd(s, t, w, o)
+		case doCut:
+			text = d.uncut(s, t, o)
+		}
+	}
+	if _, err := d.read(text, t); err != nil {
+		return whole // what comes back does not go with what others have written
+	}
+	return text
+}
+
+// anew makes a wish true of a text once more.
+func (d *dialect) anew(text []byte, w Wish) ([]byte, json.RawMessage, error) {
+	if d.put != nil {
+		return d.put(text, w)
+	}
+	return d.Put(text, w)
+}
+
+// ours finds the row that an op left, -1 if it is gone: the one that says what golem wrote,
+// else, where the key has one value, the one in its place.
+func (d *dialect) ours(s *sheet, t target, w Wish, o op) int {
+	found, best := -1, 0
+	for i, r := range s.rows {
+		if r.kind != pairRow || r.doubt != "" || r.bare || !d.sameKey(s, r.key, t.key) || !d.alike(s, s.blocks[r.block].name, t.block) {
+			continue
+		}
+		score := len(s.rows) + 1 - max(i-o.Row, o.Row-i)
+		near := s.context(i-1) == o.Prev
+		said := o.Inner == nil && bytes.Equal(noCR(s.text[r.val:r.valEnd]), noCR(o.Raw))
+		there := d.sameBlock(s, s.blocks[r.block].name, t.block)
+		if !there && !(near && said) || o.Inner == nil && w.Member && !said {
+			continue
+		}
+		if near {
+			score += 2 * len(s.rows)
+		}
+		if said && d.loose == nil {
+			score += 12 * len(s.rows) // several rows of one key, and this one says it
+		} else if said {
+			score += 4 * len(s.rows) // any table of a list may say so
+		}
+		if there && slices.Equal(s.above(i), o.Above) {
+			score += 8 * len(s.rows)
+		}
+		if found < 0 || score > best {
+			found, best = i, score
+		}
+	}
+	return found
+}
+
+// alike says whether two blocks may be the same one, before and after a stranger's edit.
+func (d *dialect) alike(s *sheet, a, b string) bool {
+	return d.sameBlock(s, a, b) || d.loose != nil && d.loose(a) == d.loose(b)
+}
+
+func noCR(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")) }
+
+// unset gives a row its old value back.
+func (d *dialect) unset(s *sheet, t target, w Wish, o op) []byte {
+	i := d.ours(s, t, w, o)
+	if i < 0 {
+		return s.text
+	}
+	r := s.rows[i]
+	if o.Inner != nil {
+		if raw := s.raw(r); raw == string(o.Raw) {
+			from := r.val + o.In
+			return apply(s.text, splice{At: from, End: from + len(o.New), With: o.Old})
+		}
+		return peelInner(s.text, r, w, o)
+	}
+	if o.Bare {
+		return apply(s.text, splice{At: r.keyEnd, End: r.valEnd})
+	}
+	if o.Lead != "" && bytes.HasSuffix(s.text[:r.val], []byte(o.Lead)) {
+		r.val -= len(o.Lead)
+	}
+	return apply(s.text, splice{At: r.val, End: r.valEnd, With: withEnding(o.Old, s.text)})
+}
+
+// withEnding spells the line endings of a piece of text as the text around it does, if all
+// of that has been converted since.
+func withEnding(piece, around []byte) []byte {
+	crlf := bytes.Count(around, []byte("\r\n"))
+	bare := bytes.Count(around, []byte("\n")) - crlf
+	switch pieceCRLF := bytes.Contains(piece, []byte("\r\n")); {
+	case pieceCRLF && crlf == 0 && bare > 0:
+		return noCR(piece)
+	case !pieceCRLF && bare == 0 && crlf > 0:
+		return bytes.ReplaceAll(piece, []byte("\n"), []byte("\r\n"))
+	}
+	return piece
+}
+
+// unadd takes an added row away, and the block that was made for it if nothing else is in
+// it.
+func (d *dialect) unadd(s *sheet, t target, w Wish, o op) []byte {
+	i := d.ours(s, t, w, o)
+	if i < 0 {
+		return s.text
+	}
+	r := s.rows[i]
+	splices := []splice{{At: r.start, End: r.end}}
+	first := i
+	if h := s.blocks[r.block].head; o.Head && h >= 0 && s.alone(i, o.Below) {
+		first = h
+		splices = append([]splice{{At: s.rows[h].start, End: s.rows[h].end}}, splices...)
+		if o.Gap && h > 0 && s.rows[h-1].kind == blankRow {
+			first = h - 1
+			splices = append([]splice{{At: s.rows[h-1].start, End: s.rows[h-1].end}}, splices...)
+		}
+	}
+	start, last := s.rows[first].start, i == len(s.rows)-1
+	if o.Sep != "" && last && s.context(first-1) == o.Prev {
+		// The line before had no ending: it loses golem's.
+		content, end := start, start
+		if bytes.HasSuffix(s.text[:start], []byte("\n")) {
+			content--
+		}
+		if bytes.HasSuffix(s.text[:content], []byte("\r")) {
+			content--
+		}
+		splices = append([]splice{{At: content, End: end}}, splices...)
+	}
+	return apply(s.text, splices...)
+}
+
+// alone says that a block holds nothing but one row; blank lines aside, and comments that
+// were there before it was made or that stand behind a blank line at the next block's head.
+func (s *sheet) alone(i int, there []string) bool {
+	blank := false
+	for k, r := range s.rows {
+		switch {
+		case r.block != s.rows[i].block || k == i || r.kind == headRow:
+		case r.kind == blankRow:
+			blank = blank || k > i
+		case r.kind != commentRow || k < i:
+			return false
+		case !slices.Contains(there, s.context(k)) && (!blank || r.block == len(s.blocks)-1):
+			return false
+		}
+	}
+	return true
+}
+
+// uncut puts a row back between its neighbours of old, or at the end of its block. A block
+// that is gone takes its rows along.
+func (d *dialect) uncut(s *sheet, t target, o op) []byte {
+	where, best, far := -1, 0, 0
+	for i := 0; i <= len(s.rows); i++ {
+		if !o.Any && (i > 0 && !d.alike(s, s.blocks[s.rows[i-1].block].name, t.block) || i == 0 && t.block != "") {
+			continue
+		}
+		score := 0
+		for k := 0; k < len(o.Above) && s.context(i-1-k) == o.Above[k]; k++ {
+			score += 2
+		}
+		for k := 0; k < len(o.Below) && s.context(i+k) == o.Below[k]; k++ {
+			score += 2
+		}
+		if away := max(i-o.Row, o.Row-i); score > best || score > 0 && score == best && away < far {
+			best, far, where = score, away, s.offset(i)
+		}
+	}
+	if where < 0 {
+		blk := d.home(s, t, nil)
+		if blk < 0 {
+			return s.text
+		}
+		where, _, _ = d.spot(s, blk, Wish{}, nil)
+	}
+	eol := ending(s.text, where)
+	row := withEnding(o.Old, s.text)
+	if where > textStart(s.text) && s.text[where-1] != '\n' {
+		row = append([]byte(eol), bytes.TrimRight(row, "\r\n")...)
+	}
+	if where < len(s.text) && !bytes.HasSuffix(row, []byte("\n")) {
+		row = append(bytes.Clone(row), eol...)
+	}
+	return apply(s.text, splice{At: where, End: where, With: row})
+}
+
+// offset is where row i begins, or the text ends.
+func (s *sheet) offset(i int) int {
+	if i < len(s.rows) {
+		return s.rows[i].start
+	}
+	return len(s.text)
+}

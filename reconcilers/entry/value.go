@@ -1,0 +1,166 @@
+package entry
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// byteOrderMark is UTF-8's.
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// isWide says whether a text looks like UTF-16 or UTF-32: by its mark, or by a NUL in its
+// first bytes.
+func isWide(text []byte) bool {
+	return bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) ||
+		bytes.IndexByte(text[:min(len(text), 4)], 0) >= 0
+}
+
+// placeOf is the place of an offset.
+func placeOf(text []byte, offset int) *PlaceError {
+	var place *PlaceError
+	_ = errors.As(at(text, offset, ""), &place)
+	return place
+}
+
+func placeWhy(text []byte, offset int, why string) *PlaceError {
+	place := placeOf(text, offset)
+	place.Why = why
+	return place
+}
+
+// sameValue says whether two plain values are the same: numbers by what they say, not by
+// how they are spelled, and objects without regard to order.
+func sameValue(a, b any) bool {
+	switch a := a.(type) {
+	case json.Number:
+		b, ok := b.(json.Number)
+		return ok && (a == b || sameNumber(string(a), string(b)))
+	case []any:
+		b, ok := b.([]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for i := range a {
+			if !sameValue(a[i], b[i]) {
+				return false
+			}
+		}
+		return true
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for name := range a {
+			other, there := b[name]
+			if !there || !sameValue(a[name], other) {
+				return false
+			}
+		}
+		return true
+	}
+	switch b.(type) {
+	case []any, map[string]any: // which cannot be compared
+		return false
+	}
+	return a == b
+}
+
+// sameNumber compares decimal numbers exactly, however large their exponents.
+func sameNumber(a, b string) bool {
+	aDigits, aExp, aOK := decimal(a)
+	bDigits, bExp, bOK := decimal(b)
+	return aOK && bOK && aDigits == bDigits && aExp == bExp
+}
+
+// decimal takes a number apart: its digits, with the sign and without zeros at either
+// end, and the power of ten that they are times.
+func decimal(s string) (digits string, exp int64, ok bool) {
+	mantissa := s
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		var err error
+		if exp, err = strconv.ParseInt(s[i+1:], 10, 48); err != nil {
+			return "", 0, false
+		}
+		mantissa = s[:i]
+	}
+	mantissa, negative := strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	exp -= int64(len(fraction))
+	digits = strings.TrimLeft(whole+fraction, "0")
+	short := strings.TrimRight(digits, "0")
+	exp += int64(len(digits) - len(short))
+	if short == "" {
+		return "0", 0, true
+	}
+	if negative {
+		short = "-" + short
+	}
+	return short, exp, true
+}
+
+// shortHash names some bytes.
+func shortHash(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:8])
+}
+
+// wished is what a value is to be once a wish is true of it.
+func wished(v any, w Wish) any {
+	if len(w.Steps) == 0 {
+		switch {
+		case w.Absent:
+			return nil
+		case w.Member:
+			list, _ := v.([]any)
+			if slices.ContainsFunc(list, func(m any) bool { return sameValue(m, w.Value) }) {
+				return list
+			}
+			at := len(list)
+			for i, m := range list {
+				if w.Before != nil && sameValue(m, w.Before) {
+					at = i
+				}
+				if w.After != nil && sameValue(m, w.After) {
+					at = i + 1
+				}
+			}
+			return slices.Insert(slices.Clone(list), at, w.Value)
+		}
+		return w.Value
+	}
+	step, rest := w.Steps[0], w
+	rest.Steps = w.Steps[1:]
+	if list, ok := v.([]any); ok || step.Place {
+		place, _ := step.index()
+		list = slices.Clone(list)
+		if place >= len(list) {
+			if w.Absent {
+				return list
+			}
+			list = append(list, nil)
+		}
+		list[place] = wished(list[place], rest)
+		return list
+	}
+	old, _ := v.(map[string]any)
+	object := maps.Clone(old)
+	if object == nil {
+		object = map[string]any{}
+	}
+	member, there := object[step.Name]
+	switch {
+	case w.Absent && (!there || len(rest.Steps) == 0):
+		delete(object, step.Name)
+	default:
+		object[step.Name] = wished(member, rest)
+	}
+	return object
+}

@@ -1,0 +1,341 @@
+package entry
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// yamlFormat is YAML: blocks and flows, several documents in a stream.
+type yamlFormat struct{}
+
+func init() { Formats["yaml"] = yamlFormat{} }
+
+// A yamlReceipt says what Put did.
+type yamlReceipt struct {
+	// Did is what: "set" put a value in the place of Old, "fill" put one where a name had
+	// none, "add" added a member, "cut" took one out, "void" left its container empty, "made"
+	// made the document.
+	Did string `json:"did"`
+	Old []byte `json:"old,omitempty"`
+	// Value is what was cut or replaced, as JSON; nothing where JSON cannot say it.
+	Value json.RawMessage `json:"value,omitempty"`
+	Depth int             `json:"depth,omitempty"` // how many steps led to something already
+	// After is a hash of the member before one that was added to a list.
+	After string `json:"after,omitempty"`
+	// Flow is of a member between brackets.
+	Flow *jsonReceipt `json:"flow,omitempty"`
+	// Prev and Next are the neighbours of what was cut, by name; Above and Below what lay
+	// between it and them.
+	Prev  *jsonName `json:"prev,omitempty"`
+	Next  *jsonName `json:"next,omitempty"`
+	Above []byte    `json:"above,omitempty"`
+	Below []byte    `json:"below,omitempty"`
+}
+
+func (r *yamlReceipt) encode() json.RawMessage {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // plain strings and bytes have always a spelling: a bug
+	}
+	return raw
+}
+
+// A yamlLevel is a container on the way to a key, and the member that the way leads
+// through; nil if it is not there.
+type yamlLevel struct {
+	node *yamlNode
+	hit  *yamlEntry
+	i    int
+}
+
+// A yamlDoc is one document of a text that is edited.
+type yamlDoc struct {
+	*yamlReader
+	from   int
+	root   *yamlNode // nil for nothing but comments
+	levels []yamlLevel
+}
+
+// openYAML reads one document.
+func openYAML(text []byte, document int) (*yamlDoc, error) {
+	if isWide(text) {
+		return nil, &PlaceError{Why: "it is UTF-16 or UTF-32 text; only UTF-8 can be edited"}
+	}
+	spans := yamlSpans(text)
+	if document >= len(spans) {
+		return nil, &PlaceError{Why: fmt.Sprintf("there is no document %d: the first of the %d there are is number 0", document, len(spans))}
+	}
+	span := spans[document]
+	d := &yamlDoc{yamlReader: &yamlReader{text: text, limit: span.to}, from: span.from}
+	pos := d.next(span.from, span.to)
+	if pos >= span.to {
+		return d, nil
+	}
+	start := d.lineStart(pos)
+	if start < span.from && bytes.HasSuffix(text[:span.from], []byte("---")) && text[pos] != '{' && text[pos] != '[' {
+		return nil, at(text, pos, "the document begins in the line of its marker; it cannot be edited there")
+	}
+	if bytes.IndexByte(text[start:pos], '\t') >= 0 {
+		return nil, at(text, start, "a tab indents this line; YAML takes spaces only")
+	}
+	var err error
+	if d.root, err = d.node(pos, span.to, -1, false); err != nil {
+		return nil, err
+	}
+	if rest := d.next(d.root.end, span.to); rest < span.to {
+		return nil, at(text, rest, "this is not indented as what it belongs to")
+	}
+	return d, nil
+}
+
+// A yamlSpan is where a document lies, without its markers.
+type yamlSpan struct{ from, to int }
+
+// yamlSpans finds the documents of a stream.
+func yamlSpans(text []byte) []yamlSpan {
+	y := &yamlReader{text: text}
+	first := 0
+	if bytes.HasPrefix(text, byteOrderMark) {
+		first = len(byteOrderMark)
+	}
+	var spans []yamlSpan
+	from, marked := first, false
+	flush := func(to int) {
+		if marked || y.next(from, to) < to {
+			spans = append(spans, yamlSpan{from, to})
+		}
+	}
+	for line := first; line < len(text); line = y.nextLine(line) {
+		switch {
+		case marker(text[line:], "---"):
+			flush(line)
+			from, marked = line+3, true
+		case marker(text[line:], "..."):
+			flush(line)
+			from, marked = y.nextLine(line), false
+		case text[line] == '%' && !marked && y.next(from, line) >= line:
+			from = y.nextLine(line)
+		}
+	}
+	flush(len(text))
+	if len(spans) == 0 {
+		return []yamlSpan{{from, len(text)}}
+	}
+	return spans
+}
+
+func marker(line []byte, mark string) bool {
+	return bytes.HasPrefix(line, []byte(mark)) && (len(line) == 3 || isSpace(line[3]))
+}
+
+// walk goes the way of some steps, as far as it leads.
+func (d *yamlDoc) walk(steps []Step) error {
+	d.levels = nil
+	n := d.root
+	for _, step := range steps {
+		if n == nil || n.kind == yamlNone {
+			return nil
+		}
+		level, err := d.enter(n, step)
+		if err != nil {
+			return err
+		}
+		d.levels = append(d.levels, level)
+		if level.hit == nil {
+			return nil
+		}
+		n = level.hit.value
+	}
+	return nil
+}
+
+// last is what the way leads to as far as it goes; nil for nothing.
+func (d *yamlDoc) last() *yamlNode {
+	if len(d.levels) == 0 {
+		return d.root
+	}
+	if hit := d.levels[len(d.levels)-1].hit; hit != nil {
+		return hit.value
+	}
+	return nil
+}
+
+func (d *yamlDoc) through(offset int, why string) error {
+	return &throughError{placeWhy(d.text, offset, why)}
+}
+
+// enter finds a step in a container.
+func (d *yamlDoc) enter(n *yamlNode, step Step) (yamlLevel, error) {
+	level := yamlLevel{node: n, i: -1}
+	switch {
+	case n.kind == yamlAlias:
+		return level, at(d.text, n.start, "the key leads through an alias; what it stands for is used elsewhere too")
+	case !n.container():
+		return level, d.through(n.start, "the key leads through it, and it is neither a mapping nor a list")
+	case n.list(d.text):
+		place, ok := step.index()
+		if !ok {
+			return level, d.through(n.start, "the key leads through it by the name "+quote(step.Name)+", but it is a list; its members have numbers, from 0")
+		}
+		if place < len(n.entries) {
+			level.hit, level.i = n.entries[place], place
+		}
+		return level, nil
+	case step.Place:
+		return level, d.through(n.start, "the key leads through it by a number, but it is a mapping; write the name in quotes")
+	}
+	merge := -1
+	for i, e := range n.entries {
+		if e.named && e.name == "<<" {
+			merge = e.key
+		}
+		if !e.named || e.name != step.Name {
+			continue
+		}
+		if level.hit != nil {
+			first := placeOf(d.text, level.hit.key)
+			return level, at(d.text, e.key, "the name %s is there twice, in line %d, column %d too; golem cannot tell which of them counts",
+				quote(step.Name), first.Line, first.Column)
+		}
+		level.hit, level.i = e, i
+	}
+	if level.hit == nil && merge >= 0 {
+		return level, at(d.text, merge, "a merge key is in the way: what it brings may have %s", quote(step.Name))
+	}
+	return level, nil
+}
+
+// lookup finds what steps lead to in a plain value.
+func lookup(v any, steps []Step) (any, bool) {
+	for _, step := range steps {
+		switch c := v.(type) {
+		case map[string]any:
+			m, ok := c[step.Name]
+			if !ok || step.Place {
+				return nil, false
+			}
+			v = m
+		case []any:
+			place, ok := step.index()
+			if !ok || place >= len(c) {
+				return nil, false
+			}
+			v = c[place]
+		default:
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+// showsPlain says whether a plain value shows a wish.
+func showsPlain(v any, w Wish) bool {
+	have, there := lookup(v, w.Steps)
+	switch {
+	case w.Absent:
+		return !there
+	case w.Member:
+		list, _ := have.([]any)
+		for _, m := range list {
+			if sameValue(m, w.Value) {
+				return true
+			}
+		}
+		return false
+	}
+	return there && sameValue(have, w.Value)
+}
+
+// open reads a text by both parsers, and goes the way of a wish.
+func (yamlFormat) open(text []byte, w Wish) (*yamlDoc, []any, error) {
+	if len(w.Steps) == 0 && !w.Member {
+		return nil, nil, &PlaceError{Why: "the key has no steps"}
+	}
+	d, err := openYAML(text, w.Document)
+	if err != nil {
+		return nil, nil, err
+	}
+	docs, err := readYAML(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(docs) == 0 {
+		docs = []any{nil}
+	}
+	if w.Document >= len(docs) {
+		return nil, nil, &PlaceError{Why: "its documents cannot be told from each other"}
+	}
+	return d, docs, d.walk(w.Steps)
+}
+
+// Holds implements Format.
+func (f yamlFormat) Holds(text []byte, w Wish) bool {
+	_, docs, err := f.open(text, w)
+	if w.Absent && errors.Is(err, errThrough) {
+		return true
+	}
+	return err == nil && showsPlain(docs[w.Document], w)
+}
+
+// Put implements Format.
+func (f yamlFormat) Put(text []byte, w Wish) ([]byte, json.RawMessage, error) {
+	d, docs, err := f.open(text, w)
+	if w.Absent && errors.Is(err, errThrough) {
+		return text, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if showsPlain(docs[w.Document], w) {
+		return text, nil, nil
+	}
+	e := &yamlEdit{yamlDoc: d, w: w, st: yamlStyleOf(text)}
+	out, r, err := e.put()
+	if err != nil {
+		return nil, nil, err
+	}
+	if w.Absent || r.Did == "set" {
+		was, _ := lookup(docs[w.Document], w.Steps)
+		r.Value, _ = json.Marshal(was) // what JSON cannot say stays out
+	}
+	receipt := r.encode()
+	if err := f.prove(text, out, w, docs, receipt); err != nil {
+		place := d.from
+		if n := len(d.levels); n > 0 {
+			place = d.levels[n-1].node.start
+		}
+		return nil, nil, at(text, place, "it cannot be edited safely: %s", err)
+	}
+	return out, receipt, nil
+}
+
+// prove says why an edit is not what it is meant to be: the wished value, no other value
+// changed, and off again to the byte.
+func (f yamlFormat) prove(text, out []byte, w Wish, docs []any, receipt json.RawMessage) error {
+	after, err := readYAML(out)
+	if err != nil {
+		return fmt.Errorf("after the edit %w", err)
+	}
+	if len(after) != len(docs) {
+		return errors.New("the edit would make another number of documents")
+	}
+	for i := range docs {
+		want := docs[i]
+		if i == w.Document {
+			want = wished(want, w)
+		}
+		if !sameValue(want, after[i]) {
+			return errors.New("the edit would change another value too; perhaps an anchor on it is used elsewhere")
+		}
+	}
+	if !bytes.Equal(f.Peel(out, w, receipt), text) {
+		return errors.New("the edit could not be taken back to the byte")
+	}
+	return nil
+}
+
+// spaces is some indentation.
+func spaces(n int) string { return strings.Repeat(" ", max(n, 0)) }
