@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -207,7 +208,7 @@ func (e *engine) makePlan(ctx context.Context, w *reconcilers.World, snap *state
 		return err
 	}
 	e.w.Ledger = snap.Ledger
-	e.w.Needed, e.w.Declares = e.needed, e.plan.Declares
+	e.w.Needed, e.w.Declares, e.w.InForce = e.needed, e.plan.Declares, e.plan.InForce
 	e.w.Records = e.records
 	e.w.Acts = true
 	if e.target != nil {
@@ -246,7 +247,7 @@ func (e *engine) stand() {
 		if goes[name] {
 			continue
 		}
-		if len(r.Layers) > 0 {
+		if slices.ContainsFunc(r.Layers, func(l state.Layer) bool { return reconcilers.NeedsPlace(l.Glyph) }) {
 			e.standing = append(e.standing, plan.NeedName(r.Sort, r.Resource))
 		}
 		for _, layer := range r.Layers {

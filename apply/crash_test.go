@@ -119,6 +119,13 @@ func crashScroll(act string) *scrolls.Scroll {
 	line := func(path, text string) *scrolls.Glyph {
 		return glyph("line", scrolls.Attrs{"path": path, "line": text})
 	}
+	edit := func(kind, path string, more ...any) *scrolls.Glyph {
+		attrs := scrolls.Attrs{"path": path, "validate": []any{"test", "-s", "%s"}}
+		for i := 0; i+1 < len(more); i += 2 {
+			attrs[more[i].(string)] = more[i+1]
+		}
+		return glyph(kind, attrs)
+	}
 	link := func(path, target string) *scrolls.Glyph {
 		return glyph("link", scrolls.Attrs{"path": path, "target": target})
 	}
@@ -136,10 +143,13 @@ func crashScroll(act string) *scrolls.Scroll {
 	case "one":
 		leaf("files", file("/etc/motd", "one\n", "mode", "0600"), file("/new/made/deep", "deep\n"), file("/etc/twin", "both names\n"), file("/etc/drift", "declared\n"))
 		leaf("links", link("/etc/aside", "motd"), file("/etc/alias", "a file for a link\n"), dir("/srv/own", "0711"), dir("/srv/found", "0700"), file("/srv/own/inside", "x"))
-		leaf("lines", line("/etc/hosts", "10.0.0.5 db"), line("/etc/hosts", "10.0.0.6 cache"), file("/etc/base", "new base\n"), line("/etc/base", "on top"), line("/etc/made", "only line"))
+		leaf("lines", line("/etc/hosts", "10.0.0.5 db"), line("/etc/hosts", "10.0.0.6 cache"), file("/etc/base", "new base\n"), line("/etc/base", "on top"), line("/etc/made", "only line"),
+			edit("line", "/etc/hosts", "match", "localhost$", "line", "127.0.0.1 here localhost"), edit("region", "/etc/hosts", "name", "web", "content", "one\n", "before", "^10"),
+			edit("line", "/etc/base", "ensure", "absent", "match", "^new"))
 	case "two":
 		leaf("files", file("/etc/motd", "two, longer than one\n"), link("/new/made/deep", "/etc/motd"), file("/etc/twin", "again\n"), file("/etc/drift", "declared\n"))
-		leaf("lines", line("/etc/hosts", "10.0.0.7 web"), line("/etc/hosts", "10.0.0.6 cache"), line("/etc/base", "on top"), line("/etc/base", "and more"))
+		leaf("lines", line("/etc/hosts", "10.0.0.7 web"), line("/etc/hosts", "10.0.0.6 cache"), line("/etc/base", "on top"), line("/etc/base", "and more"),
+			edit("region", "/etc/hosts", "name", "web", "content", "two\nmore\n", "before", "^10"), edit("line", "/etc/base", "ensure", "absent", "line", "base"))
 	case "none":
 		return nil
 	}

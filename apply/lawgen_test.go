@@ -1,11 +1,13 @@
 package apply_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
@@ -21,10 +23,21 @@ var (
 		"/etc/motd", "/etc/hosts", "/etc/app.d/one", "/etc/app.d/a name", "/srv/data", "/srv/deep/er/x",
 		"/srv/deep/y", "/new/made/z", "/new/w", "/etc/link",
 	}
-	lawLines    = []string{"one", "two", "10.0.0.5 db", "#comment", "a.b*[c]$"}
+	lawLines    = []string{"one", "two", "10.0.0.5 db", "#comment", "a.b*[c]$"} // "two" is as long as what its match meets
 	lawContents = []string{
 		"", "\n", "a", "one\n", "one\ntwo\n", "one\r\ntwo\r\n", "x\ry\n", "a\r", "\xef\xbb\xbfone\n", "\xef\xbb\xbf",
-		"caf\xe9\n", "nul\x00byte", "two\none", "one\none\n", "\r\n", strings.Repeat("large line of text\n", 6000),
+		"caf\xe9\n", "nul\x00byte", "two\none", "one\none\n", "\r\n", "tea\nten\none\ntwo\none\n10.0.0.9 old\n",
+		"a\n# BEGIN golem web\nfound\n# END golem web\nz", "# BEGIN golem db\nno end\n", strings.Repeat("large line of text\n", 6000),
+	}
+	// Paths of structured files: entries meet there, and whole files.
+	lawTrees = []string{"/etc/app.json", "/srv/deep/conf.json", "/etc/app.d/app.yaml"}
+	lawYAMLs = []string{
+		"", "# none\n", "a: 1", "a:\n    b: [1, 2] # c\nl:\n- x\n", "\xef\xbb\xbfl: []\r\na:\r\n  c: |\r\n    x\r\nn: 1\r\n",
+		"---\nn: 1e3\nnew:\n  old: &x {b: \"q\"}\nz: *x\n",
+	}
+	lawJSONs = []string{
+		"", "{}", "{ }\n", `{"a":1}`, "{\n\t\"a\": {\"b\": [1, 2]}, // c\n\t\"l\": [\n\t\t\"x\",\n\t],\n}\n",
+		"\xef\xbb\xbf{\r\n  \"l\": [],\r\n  \"a\": {\r\n  }\r\n}\r\n", "{\"n\": 1e3, \"a\": {\"b\": \"caf\xe9\"}} // end",
 	}
 	strangeNames = []string{"new\nline", "bad\xff\xfeutf8", "sp ace", "-dash", "*"}
 )
@@ -62,6 +75,9 @@ func drawTree(t *rapid.T) *treePlan {
 	for _, file := range lawFiles {
 		drawNode(t, p, file)
 	}
+	for _, file := range lawTrees {
+		drawTreeFile(t, p, file)
+	}
 	for _, name := range strangeNames {
 		if rapid.IntRange(0, 3).Draw(t, "strange") == 0 {
 			add(func(root string) error { return os.WriteFile(filepath.Join(root, "etc", name), []byte(name), 0o600) })
@@ -96,6 +112,29 @@ func drawNode(t *rapid.T, p *treePlan, file string) {
 			return os.Symlink("motd", at)
 		}
 		return buildFile(at, content, kind == "hard", mode, xattr, acl, uid, mtime)
+	})
+}
+
+// treeTexts are texts of a structured file.
+func treeTexts(file string) []string {
+	if strings.HasSuffix(file, ".yaml") {
+		return lawYAMLs
+	}
+	return lawJSONs
+}
+
+// drawTreeFile draws a structured file, where its directory is there.
+func drawTreeFile(t *rapid.T, p *treePlan, file string) {
+	if rapid.Bool().Draw(t, "no "+file) {
+		return
+	}
+	content := rapid.SampledFrom(treeTexts(file)).Draw(t, "text")
+	mtime := time.Unix(rapid.Int64Range(1e9, 1.7e9).Draw(t, "mtime"), 0)
+	p.steps = append(p.steps, func(root string) error {
+		if _, err := os.Stat(filepath.Dir(root + file)); err != nil {
+			return nil
+		}
+		return buildFile(root+file, content, false, 0o640, false, false, 0, mtime)
 	})
 }
 
@@ -141,7 +180,7 @@ func glyph(kind string, attrs scrolls.Attrs) *scrolls.Glyph {
 	if problems := k.Check(attrs); len(problems) > 0 {
 		panic(fmt.Sprintf("%v: %v", attrs, problems))
 	}
-	return &scrolls.Glyph{Kind: kind, Version: k.Version, Attrs: attrs, Key: scrolls.MakeKey(kind, k.Identity(attrs)...)}
+	return &scrolls.Glyph{Kind: kind, Version: k.Version, Attrs: attrs, Key: k.KeyOf(attrs)}
 }
 
 // drawScroll draws a scroll of one to three leaves. owned says which of the paths and
@@ -157,11 +196,12 @@ func drawScroll(t *rapid.T, name string, mine func(i int) bool) *scrolls.Scroll 
 		for range rapid.IntRange(0, 5).Draw(t, "glyphs") {
 			g := drawGlyph(t, mine)
 			path, _ := g.Attrs["path"].(string)
-			if seen[g.Key] || g.Kind != "line" && bases[path] {
+			base := g.Kind != "line" && g.Kind != "region" && g.Kind != "entry"
+			if seen[g.Key] || base && bases[path] {
 				continue
 			}
 			seen[g.Key] = true
-			if g.Kind != "line" {
+			if base {
 				bases[path] = true
 			}
 			g.Leaf = leaf.Path
@@ -173,8 +213,16 @@ func drawScroll(t *rapid.T, name string, mine func(i int) bool) *scrolls.Scroll 
 }
 
 func drawGlyph(t *rapid.T, mine func(i int) bool) *scrolls.Glyph {
-	kind := rapid.SampledFrom([]string{"file", "file", "line", "line", "line", "link", "directory"}).Draw(t, "kind")
-	at := rapid.IntRange(0, len(lawFiles)-1).Filter(func(i int) bool { return kind == "line" || mine(i) }).Draw(t, "path")
+	kind := rapid.SampledFrom([]string{"file", "file", "line", "line", "line", "region", "link", "directory", "entry", "entry", "tree"}).Draw(t, "kind")
+	switch kind {
+	case "entry":
+		return glyph("entry", drawEntry(t, mine))
+	case "tree":
+		at := rapid.IntRange(0, len(lawTrees)-1).Filter(mine).Draw(t, "tree")
+		return glyph("file", scrolls.Attrs{"path": lawTrees[at], "content": rapid.SampledFrom(treeTexts(lawTrees[at])).Filter(utf8.ValidString).Draw(t, "content")})
+	}
+	edit := kind == "line" || kind == "region"
+	at := rapid.IntRange(0, len(lawFiles)-1).Filter(func(i int) bool { return edit || mine(i) }).Draw(t, "path")
 	attrs := scrolls.Attrs{"path": lawFiles[at]}
 	switch kind {
 	case "file":
@@ -183,6 +231,9 @@ func drawGlyph(t *rapid.T, mine func(i int) bool) *scrolls.Glyph {
 	case "line":
 		line := rapid.IntRange(0, len(lawLines)-1).Filter(mine).Draw(t, "line")
 		attrs["line"] = lawLines[line]
+		drawLineForm(t, attrs, line)
+	case "region":
+		drawRegion(t, attrs, rapid.IntRange(0, 3).Filter(mine).Draw(t, "region"))
 	case "link":
 		attrs["target"] = rapid.SampledFrom([]string{"/etc/motd", "nowhere", "../srv/data"}).Draw(t, "target")
 	case "directory":
@@ -192,6 +243,61 @@ func drawGlyph(t *rapid.T, mine func(i int) bool) *scrolls.Glyph {
 		drawMeta(t, attrs)
 	}
 	return glyph(kind, attrs)
+}
+
+// drawLineForm draws how a line is declared: as itself mostly, or by a match of its own
+// that no other line has as its key.
+func drawLineForm(t *rapid.T, attrs scrolls.Attrs, line int) {
+	form := rapid.SampledFrom([]string{"plain", "plain", "plain", "match", "absent", "none matching"}).Draw(t, "form")
+	match := []string{"^on?e$", "^t", "^10[.]0", "^#", "^a[.]b|^large"}[line]
+	switch form {
+	case "match":
+		attrs["match"], attrs["on_many"] = match, rapid.SampledFrom([]string{"first", "last", "all"}).Draw(t, "many")
+	case "absent":
+		attrs["ensure"] = "absent"
+	case "none matching":
+		attrs["ensure"], attrs["match"] = "absent", match
+	}
+	if form == "plain" || form == "match" {
+		drawBeside(t, attrs)
+	}
+}
+
+func drawBeside(t *rapid.T, attrs scrolls.Attrs) {
+	if where := rapid.SampledFrom([]string{"", "", "before", "after"}).Draw(t, "where"); where != "" {
+		attrs[where] = rapid.SampledFrom([]string{"^one$", "^t", "large", "^no such"}).Draw(t, "beside")
+	}
+	if rapid.IntRange(0, 9).Draw(t, "validate") == 0 {
+		attrs["validate"] = []any{"test", "-f", "%s"}
+	}
+}
+
+func drawRegion(t *rapid.T, attrs scrolls.Attrs, label int) {
+	attrs["name"] = []string{"web", "db", "a b", "c"}[label]
+	attrs["content"] = rapid.SampledFrom([]string{"", "one\n", "in the\n\n\tblock", "v2\r\n"}).Draw(t, "body")
+	if rapid.IntRange(0, 3).Draw(t, "indented") == 0 {
+		attrs["indent"] = "4"
+	}
+	drawBeside(t, attrs)
+}
+
+// drawEntry draws an entry of a structured file. Those that lie in each other are all one
+// lineage's.
+func drawEntry(t *rapid.T, mine func(i int) bool) scrolls.Attrs {
+	attrs := scrolls.Attrs{"path": rapid.SampledFrom(lawTrees).Draw(t, "path")}
+	switch rapid.IntRange(0, 3).Filter(mine).Draw(t, "entry") {
+	case 0:
+		attrs["key"], attrs["member"] = "l", rapid.SampledFrom([]any{"x", "y", "z"}).Draw(t, "member")
+	case 1:
+		attrs["key"] = rapid.SampledFrom([]any{"new.deep", []any{"new", "deep.er"}}).Draw(t, "key")
+		attrs["value"] = rapid.SampledFrom([]any{"v", nil, true}).Draw(t, "value")
+	case 2:
+		attrs["key"], attrs["absent"] = "n", true
+	default:
+		attrs["key"] = "k"
+		attrs["value"] = rapid.SampledFrom([]any{"v", json.Number("1000"), []any{"x"}, map[string]any{"b": nil}}).Draw(t, "value")
+	}
+	return attrs
 }
 
 func drawMeta(t *rapid.T, attrs scrolls.Attrs) {

@@ -17,8 +17,10 @@ import (
 func (m *maker) gather(glyphs []*scrolls.Glyph) {
 	declared := map[scrolls.Key]*scrolls.Glyph{}
 	m.plan.declares = map[string]*scrolls.Glyph{}
+	m.plan.inForce = map[scrolls.Key]*scrolls.Glyph{}
 	for i, g := range glyphs {
 		declared[g.Key] = g
+		m.plan.inForce[g.Key] = g
 		spot := m.spots[g]
 		kind, _ := reconcilers.KindOf(g.Kind)
 		if kind.Sort != reconcilers.PathSort {
@@ -32,15 +34,20 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 		if len(spot.Via) > 0 {
 			a.via[g.Key] = spot.Via
 		}
-		m.plan.needed = append(m.plan.needed, NeedName(kind.Sort, spot.Resource))
+		if reconcilers.NeedsPlace(g) {
+			m.plan.needed = append(m.plan.needed, NeedName(kind.Sort, spot.Resource))
+		}
 		m.plan.needed = append(m.plan.needed, reconcilers.Keeps(g)...)
 	}
 	for i := len(m.snap.Applied) - 1; i >= 0; i-- { // newest first
 		was := m.snap.Applied[i]
 		if was.Lineage != m.in.Lineage {
-			m.plan.needed = append(m.plan.needed, NeedName(was.Sort, was.Resource))
+			if reconcilers.NeedsPlace(was.Glyph) {
+				m.plan.needed = append(m.plan.needed, NeedName(was.Sort, was.Resource))
+			}
 			m.plan.needed = append(m.plan.needed, reconcilers.Keeps(was.Glyph)...)
 			m.plan.declares[reconcilers.RecordKey(was.Sort, was.Resource)] = was.Glyph
+			m.plan.inForce[was.Key] = was.Glyph
 			continue
 		}
 		g := declared[was.Key]
@@ -63,7 +70,7 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 		x.dropWithBase()
 	}
 	slices.Sort(m.plan.needed)
-	m.w.Needed, m.w.Declares = m.plan.Needed, m.plan.Declares
+	m.w.Needed, m.w.Declares, m.w.InForce = m.plan.Needed, m.plan.Declares, m.plan.InForce
 }
 
 // NeedName is how a resource stands in the list of what is needed.

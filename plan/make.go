@@ -243,6 +243,10 @@ func (m *maker) fail(r reconcilers.Request, err error) {
 	if errors.As(err, &ae) {
 		p.Attr, p.Summary = ae.Attr, ae.Summary
 		for _, set := range r.Set {
+			if ae.Glyph != nil {
+				g = ae.Glyph
+				break
+			}
 			if _, ok := set.Attrs[ae.Attr]; ok {
 				g = set
 			}

@@ -73,6 +73,7 @@ type Plan struct {
 	policies  map[string]scrolls.Policy
 	needed    []string
 	declares  map[string]*scrolls.Glyph // by the resource's RecordKey; of what is no path
+	inForce   map[scrolls.Key]*scrolls.Glyph
 }
 
 // WaveLeaf is the name under which the journal has the steps of the last wave: a
@@ -205,6 +206,10 @@ func (p *Plan) Needed(path string) bool { return coveredBy(p.needed, path) }
 func (p *Plan) Declares(sort, resource string) *scrolls.Glyph {
 	return p.declares[reconcilers.RecordKey(sort, resource)]
 }
+
+// InForce is the glyph that a key stands for when the run is over, of any lineage; nil for
+// none.
+func (p *Plan) InForce(key scrolls.Key) *scrolls.Glyph { return p.inForce[key] }
 
 // coveredBy says whether a sorted list holds a path or something inside it.
 func coveredBy(paths []string, path string) bool {

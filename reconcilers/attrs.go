@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"encoding/json"
+	"maps"
 	"time"
 
 	"golem/scrolls"
@@ -58,4 +59,13 @@ func wholeNumber(a scrolls.Attrs, attr string, n int) int {
 		return -1
 	}
 	return int(whole)
+}
+
+// lessAttrs are a glyph's attributes less some.
+func lessAttrs(a scrolls.Attrs, names ...string) scrolls.Attrs {
+	c := maps.Clone(a)
+	for _, name := range names {
+		delete(c, name)
+	}
+	return c
 }

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -114,7 +115,7 @@ func (b *batch) setLinkMeta(dirfd int, name, path string, want Node) error {
 }
 
 // commit moves a prepared shift in, or does what needs no new object.
-func (b *batch) commit(s *shift) error {
+func (b *batch) commit(ctx context.Context, s *shift) error {
 	way := s.way()
 	if way == wayNone || way == wayMake && s.to.Type == Dir {
 		return nil
@@ -125,6 +126,9 @@ func (b *batch) commit(s *shift) error {
 		return fmt.Errorf("open %s: %w", quote(dir), err)
 	}
 	b.dirty[dir] = true
+	if err := b.testNew(ctx, fd, s); err != nil {
+		return err
+	}
 	b.h.unitFiles = b.h.unitFiles || holdsUnits(s.path)
 	switch way {
 	case wayMake:

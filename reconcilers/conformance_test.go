@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -27,12 +28,73 @@ var samples = map[string]func(t *rapid.T) scrolls.Attrs{
 	},
 	"directory": func(t *rapid.T) scrolls.Attrs { return withMode0(t, scrolls.Attrs{"path": "/d/dir"}) },
 	"link":      func(*rapid.T) scrolls.Attrs { return scrolls.Attrs{"path": "/d/it", "target": "elsewhere"} },
-	"line": func(t *rapid.T) scrolls.Attrs {
-		return scrolls.Attrs{"path": "/d/it", "line": rapid.SampledFrom([]string{"new", "found", "x y"}).Draw(t, "line")}
-	},
-	"service": sampleService,
-	"apt":     samplePackage,
-	"process": sampleProcess,
+	"line":      sampleLine,
+	"region":    sampleRegion,
+	"entry":     sampleEntry,
+	"service":   sampleService,
+	"apt":       samplePackage,
+	"process":   sampleProcess,
+}
+
+func sampleLine(t *rapid.T) scrolls.Attrs {
+	a := scrolls.Attrs{"path": "/d/it", "line": rapid.SampledFrom([]string{"new", "found", "x y"}).Draw(t, "line")}
+	drawLineForm(t, a, []string{"found", "^f", "o", "^x", "none"})
+	return a
+}
+
+func sampleEntry(t *rapid.T) scrolls.Attrs {
+	a := scrolls.Attrs{"path": "/d/it", "format": "json", "key": rapid.SampledFrom([]any{"a.b", "found", []any{"l", json.Number("0")}}).Draw(t, "key")}
+	switch rapid.SampledFrom([]string{"value", "member", "absent"}).Draw(t, "wish") {
+	case "value":
+		a["value"] = rapid.SampledFrom([]any{"x", nil, true, json.Number("12"), []any{"x"}}).Draw(t, "value")
+	case "member":
+		a["key"], a["member"] = "l", rapid.SampledFrom([]any{"x", json.Number("1")}).Draw(t, "member")
+	default:
+		a["key"], a["absent"] = "found", true
+	}
+	return a
+}
+
+// drawLineForm draws what a line has beside its text: nothing, mostly.
+func drawLineForm(t *rapid.T, a scrolls.Attrs, regexps []string) {
+	re := rapid.SampledFrom(regexps)
+	switch rapid.SampledFrom([]string{"plain", "plain", "match", "absent", "none matching"}).Draw(t, "form") {
+	case "match":
+		a["match"] = re.Draw(t, "match")
+		a["on_many"] = rapid.SampledFrom([]string{"first", "last", "all"}).Draw(t, "many")
+	case "absent":
+		a["ensure"] = "absent"
+		return
+	case "none matching":
+		a["ensure"], a["match"] = "absent", re.Draw(t, "match")
+		delete(a, "line")
+		return
+	}
+	if where := rapid.SampledFrom([]string{"", "", "before", "after"}).Draw(t, "where"); where != "" {
+		a[where] = re.Draw(t, "beside")
+	}
+	if rapid.IntRange(0, 9).Draw(t, "validate") == 0 {
+		a["validate"] = []any{"test", "-s", "%s"}
+	}
+}
+
+func sampleRegion(t *rapid.T) scrolls.Attrs {
+	a := scrolls.Attrs{
+		"path": "/d/it", "name": rapid.SampledFrom([]string{"web", "a b"}).Draw(t, "name"),
+		"content": rapid.SampledFrom([]string{"", "one", "one\n\ttwo\n\n", "crlf\r\n", "found"}).Draw(t, "body"),
+	}
+	switch rapid.IntRange(0, 4).Draw(t, "markers") {
+	case 0:
+		a["marker_begin"], a["marker_end"] = "<<<", ">>>"
+	case 1:
+		a["comment"] = rapid.SampledFrom([]string{"//", "<!-- -->"}).Draw(t, "comment")
+	case 2:
+		a["indent"] = rapid.SampledFrom([]string{"2", "\t"}).Draw(t, "indent")
+	}
+	if where := rapid.SampledFrom([]string{"", "", "before", "after"}).Draw(t, "where"); where != "" {
+		a[where] = rapid.SampledFrom([]string{"found", "^x", "none"}).Draw(t, "beside")
+	}
+	return a
 }
 
 // A stage is what a sort of resource needs of the suite's host.
@@ -106,6 +168,7 @@ type bench struct {
 	rec   Reconciler
 	g     *scrolls.Glyph
 	stage stage
+	kind  string
 
 	systemd *fake.Systemd // of the sort that is about units
 	machine *fake.Machine // of the sort that is about packages
@@ -120,7 +183,7 @@ func newBench(t *rapid.T, kind Kind) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, root: root, store: memStore{}, rec: Reconcilers[kind.Sort], stage: stages[kind.Sort]}
+	b := &bench{t: t, root: root, store: memStore{}, rec: Reconcilers[kind.Sort], stage: stages[kind.Sort], kind: kind.Name}
 	b.stage.draw(b)
 	h, err := OpenHost(root)
 	if err != nil {
@@ -134,7 +197,7 @@ func newBench(t *rapid.T, kind Kind) *bench {
 	if problems := kind.Check(attrs); len(problems) > 0 {
 		t.Fatalf("%v: %v", attrs, problems)
 	}
-	b.g = &scrolls.Glyph{Kind: kind.Name, Version: kind.Version, Attrs: attrs, Key: scrolls.MakeKey(kind.Name, kind.Identity(attrs)...)}
+	b.g = &scrolls.Glyph{Kind: kind.Name, Version: kind.Version, Attrs: attrs, Key: kind.KeyOf(attrs)}
 	return b
 }
 
@@ -156,10 +219,17 @@ func (b *bench) drawFiles() {
 		return
 	}
 	must(os.Mkdir(b.root+"/d", 0o755))
-	must(os.WriteFile(b.root+"/d/beside", []byte("untouched too"), 0o640))
+	beside, texts := "untouched too", []string{
+		"", "found", "found\nx y\n", "crlf\r\n", "\xff\x00raw", "fo\nx\nfound\nfound\n",
+		"\xef\xbb\xbffound\r\nx y\r\nx y", "a\n# BEGIN golem web\nfound\n# END golem web", "found\r",
+	}
+	if b.kind == entryKind.Name { // which takes only what it can read
+		beside, texts = "{}", []string{"", "{}", `{"found": 1}`, "{\r\n\t\"l\": [\"x\"], // c\r\n\t\"a\": {\"b\": \"\xff\"}\r\n}"}
+	}
+	must(os.WriteFile(b.root+"/d/beside", []byte(beside), 0o640))
 	switch rapid.SampledFrom([]string{"none", "file", "link"}).Draw(b.t, "found") {
 	case "file":
-		text := rapid.SampledFrom([]string{"", "found", "found\nx y\n", "crlf\r\n", "\xff\x00raw"}).Draw(b.t, "bytes")
+		text := rapid.SampledFrom(texts).Draw(b.t, "bytes")
 		must(os.WriteFile(b.root+"/d/it", []byte(text), 0o600))
 		must(unix.Setxattr(b.root+"/d/it", "user.suite", []byte("x"), 0))
 		must(os.Chmod(b.root+"/d/it", os.FileMode(rapid.SampledFrom([]uint32{0o600, 0o644, 0o755}).Draw(b.t, "found mode"))))

@@ -109,11 +109,14 @@ func kindPage(k Kind) string {
 
 // keyShape is the kind's key with the arguments that are in it, in capitals.
 func keyShape(k Kind) string {
+	if k.shape != "" {
+		return k.shape
+	}
 	attrs := scrolls.Attrs{}
 	for _, a := range k.Attrs {
 		attrs[a.Name] = strings.ToUpper(a.Name)
 	}
-	return string(scrolls.MakeKey(k.Name, k.Identity(attrs)...))
+	return string(k.KeyOf(attrs))
 }
 
 // fold breaks a paragraph into lines of at most width characters.

@@ -66,6 +66,7 @@ func (surfaces) Capture(_ context.Context, w *World, store Store, turns []*Turn)
 		if t.under != nil {
 			nodes = append(nodes, *t.under)
 		}
+		nodes = append(nodes, t.lost...)
 		for _, n := range nodes {
 			if err := w.store(store, t.Resource, n); err != nil {
 				return err
@@ -148,6 +149,7 @@ func (surfaces) Enact(ctx context.Context, w *World, store Store, turns []*Turn)
 		return -1, nil
 	}
 	b := w.Host.newBatch(w.Blobs, keepWith(store, turns[0].Step), len(shifts))
+	b.timeout = w.Timeout
 	defer b.close()
 	failed, err := b.run(ctx, shifts)
 	w.forget()

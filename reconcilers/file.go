@@ -54,6 +54,7 @@ var fileKind = Kind{
 			withDefault(groupAttr, "what is there; golem's own group for a new file"),
 			{Name: "follow", Type: cty.Bool, Default: "`false`", Doc: "Write to the file that a link at the path leads to."},
 			{Name: "sensitive", Type: cty.Bool, Default: "`false`", Doc: "Show neither content nor size nor hash, anywhere."},
+			validateAttr,
 		},
 		Identity: func(a scrolls.Attrs) []string { return []string{str(a, "path")} },
 		Check:    checkFile, Canonical: canonicalFile,
@@ -64,6 +65,7 @@ var fileKind = Kind{
 
 func checkFile(a scrolls.Attrs) []scrolls.Problem {
 	problems := append(checkPath("path", str(a, "path")), checkMode(a)...)
+	problems = append(problems, checkValidate(a)...)
 	var given []string
 	for _, name := range []string{"content", "content_base64", "source"} {
 		if _, ok := a[name]; ok {
@@ -112,8 +114,8 @@ func canonicalFile(a scrolls.Attrs) scrolls.Attrs {
 	for name, value := range a {
 		switch name {
 		case "content", "content_base64", "source":
-		case "sensitive":
-			// How it is shown is no part of what it is.
+		case "sensitive", "validate":
+			// How it is shown and what tests it are no part of what it is.
 		default:
 			c[name] = value
 		}
@@ -231,6 +233,8 @@ func (w *World) setOwner(n *Node, g *scrolls.Glyph) error {
 
 // An AttrError is what is wrong with one attribute on this host.
 type AttrError struct {
+	// Glyph, where set, is the one of several that it is about.
+	Glyph   *scrolls.Glyph
 	Attr    string
 	Summary string
 	Err     error

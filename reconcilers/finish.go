@@ -58,7 +58,12 @@ func (k *work) finish() error {
 		return nil
 	}
 	k.displace()
-	k.t.shift = &shift{path: k.r.Resource, from: k.now, to: k.want, temp: tempName()}
+	k.keepLost()
+	k.t.shift = &shift{path: k.r.Resource, from: k.now, to: k.want, temp: tempName(), tests: k.tests()}
+	if len(k.t.shift.tests) > 0 {
+		k.t.shift.temp += extension(k.r.Resource) // by which some programs know what a file is
+	}
+	k.tellTests(k.t.shift)
 	k.t.Seen, k.t.Leaves = k.now, k.want
 	k.t.Step.After = k.record()
 	k.t.staysMade = k.keepsDir()
@@ -151,6 +156,24 @@ func (k *work) displace() {
 		}
 	}
 	k.t.Keeps = append(k.t.Keeps, kept(k.r.Resource, k.now, "changed by hand since golem wrote it"))
+}
+
+// keepLost notes what edits had replaced and cannot give back, and what a stranger had put
+// in the place of golem's: a text that changed since has no place for it.
+func (k *work) keepLost() {
+	if k.s.base != nil {
+		return // the whole of what is there is kept, if it is not golem's
+	}
+	for _, layer := range k.s.edits {
+		off := k.peels[layer.Key]
+		if len(off.lost) == 0 {
+			continue
+		}
+		n := fileNode(off.lost)
+		n.Mode, n.UID, n.GID, n.Flags = 0o600, k.w.Host.UID, k.w.Host.GID, Any
+		k.t.lost = append(k.t.lost, n)
+		k.t.Keeps = append(k.t.Keeps, kept(k.r.Resource, n, "lines of it that have no place in it any more: it was changed by hand"))
+	}
 }
 
 // kept is the journal's note of something displaced.

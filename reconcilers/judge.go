@@ -214,25 +214,72 @@ func (k *work) judgeEdit(g *scrolls.Glyph) {
 	shows := k.now.Type == File && k.now.data != nil && kind.edit.holds(g, k.now.data)
 	switch {
 	case old == nil:
-		c.Reason = strings.Join(append([]string{"added"}, k.viaText(g)...), ", ")
+		did := k.did(g, kind)
 		if k.want.Type == File && k.now.Type == Absent && k.base == nil {
-			c.Reason = strings.Join(append([]string{"added; " + madeForIt}, k.viaText(g)...), ", ")
+			did += "; " + madeForIt
 		}
+		c.Reason = strings.Join(append([]string{did}, k.viaText(g)...), ", ")
 		if !put {
 			c.Effect, c.Reason = "record", "it is there already; nothing to change"
+			if takesAway(g.Attrs) {
+				c.Reason = "it is so already; nothing to change"
+			}
 		}
 		k.tell(g.Key, nil, g, state.Install, c, put)
 	case CID(old) != CID(g):
 		c.Reason = "changed"
+		k.diffEdit(&c, kind, g)
 		k.tell(g.Key, old, g, state.Replace, c, k.t.Acts)
-	case !shows && !k.r.Blind:
+	case !shows && !k.r.Blind && k.t.Acts:
 		c.Reason, c.Drift = "drifted: it is gone, removed by hand", true
+		if off := k.peels[g.Key]; off.tail >= 0 || len(off.lost) > 0 || takesAway(g.Attrs) {
+			c.Reason = "drifted: it is not so any more, changed by hand"
+		}
+		k.diffEdit(&c, kind, g)
 		k.tell(g.Key, old, g, state.Repair, c, true)
 	case k.t.Acts && k.reordered(g.Key):
 		c.Reason = "moves: its place among what golem edits here changed"
 		k.tell(g.Key, old, g, state.Replace, c, true)
 	}
 }
+
+// diffEdit shows what becomes of an edit that is there in one form or another: what is on
+// the disk against the same with the edit taken off and put on as it is to be.
+func (k *work) diffEdit(c *Change, kind Kind, g *scrolls.Glyph) {
+	if c.Diff == "" || c.Secret || k.now.Type != File || k.now.data == nil {
+		return
+	}
+	for _, layer := range k.s.edits {
+		if layer.Key != g.Key {
+			continue
+		}
+		off := kind.edit.peel(layer.Glyph, layer.Inverse, k.now.data)
+		if put, err := kind.edit.put(g, off.content, off.tail); err == nil {
+			if diff := unified(k.now.data, put.content); diff != "" {
+				c.Diff = diff
+			}
+		}
+	}
+}
+
+// did says what putting an edit on did, and what a person should know of it.
+func (k *work) did(g *scrolls.Glyph, kind Kind) string {
+	did := "added"
+	for _, layer := range k.edits {
+		if layer.Key == g.Key {
+			did, _ = kind.edit.tell(g, layer.Inverse)
+		}
+	}
+	if kind.edit.note != nil {
+		if note := kind.edit.note(g); note != "" {
+			did += "; " + note
+		}
+	}
+	return did
+}
+
+// takesAway says whether an edit is one of what is not to be there.
+func takesAway(a scrolls.Attrs) bool { return goes(a) || a["absent"] == true }
 
 // reordered says whether an edit has another edit before it than it had, of those
 // that stay.
@@ -315,15 +362,20 @@ func (k *work) removeBase(layer state.Layer) (effect, reason string) {
 }
 
 func (k *work) removeEdit(layer state.Layer) (effect, reason string) {
+	kind, _ := KindOf(layer.Glyph.Kind)
+	off := k.peels[layer.Key]
+	_, back := kind.edit.tell(layer.Glyph, layer.Inverse)
 	switch {
 	case !layer.Changed:
 		return "forget", "it was there before golem; left as it is"
 	case k.want.Type == Absent && k.now.Type != Absent:
-		return "delete", "only golem's line goes, and with it the file, which golem made"
-	case k.tails[layer.Key] < 0 || k.now.Type != File:
+		return "delete", back + ", and with it the file, which golem made"
+	case off.why != "":
+		return "forget", "left as it is: " + off.why
+	case off.tail < 0 || k.now.Type != File:
 		return "forget", "it is gone already"
 	}
-	return "restore", "only golem's line goes"
+	return "restore", back
 }
 
 // peelDiff shows what taking one edit off does, other edits aside.

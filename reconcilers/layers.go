@@ -28,6 +28,12 @@ type edit struct {
 	peel func(g *scrolls.Glyph, inverse json.RawMessage, content []byte) peelResult
 	// holds says whether content shows the edit.
 	holds func(g *scrolls.Glyph, content []byte) bool
+	// tell says in a few words what a put with this inverse did, and what peeling it off
+	// gives back.
+	tell func(g *scrolls.Glyph, inverse json.RawMessage) (did, back string)
+	// note, where set, is what a person should know of the glyph before it is put on; ""
+	// for nothing.
+	note func(g *scrolls.Glyph) string
 }
 
 type putResult struct {
@@ -39,6 +45,16 @@ type putResult struct {
 type peelResult struct {
 	content []byte
 	tail    int // bytes behind the edit; -1 if it was not there
+	// lost are bytes that content had before the edit, or a stranger's in its place, which
+	// it does not have again.
+	lost []byte
+	// why says what was in the way where the edit could not be taken off; "" otherwise.
+	why string
+}
+
+// lose notes a line that is lost.
+func (p *peelResult) lose(line Bytes) {
+	p.lost = append(append(p.lost, line...), '\n')
 }
 
 // A surface is the path reconciler's reading of a record: one path, what was found
@@ -104,17 +120,19 @@ func readSurface(path string, rec *state.Record) (*surface, error) {
 	return s, nil
 }
 
-// peelAll takes every edit off content, newest first. The tails say where each was,
-// for putting those that stay back where they were.
-func (s *surface) peelAll(content []byte) (bare []byte, tails map[scrolls.Key]int) {
-	tails = map[scrolls.Key]int{}
+// peelAll takes every edit off content, newest first. What it returns of each says where
+// it was, for putting those that stay back where they were.
+func (s *surface) peelAll(content []byte) (bare []byte, peels map[scrolls.Key]peelResult) {
+	peels = map[scrolls.Key]peelResult{}
 	for i := len(s.edits) - 1; i >= 0; i-- {
 		layer := s.edits[i]
 		kind, _ := KindOf(layer.Glyph.Kind)
 		off := kind.edit.peel(layer.Glyph, layer.Inverse, content)
-		content, tails[layer.Key] = off.content, off.tail
+		content = off.content
+		off.content = nil
+		peels[layer.Key] = off
 	}
-	return content, tails
+	return content, peels
 }
 
 // stack returns the layers as they are to be after the turn, oldest first: what is

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
@@ -15,25 +17,53 @@ var lineKind = Kind{
 	Sort: PathSort,
 	Kind: scrolls.Kind{
 		Name: "line", Version: 1,
-		Doc: "A line in a file that others own too. It is added at the end if no line is equal to it, with the line " +
-			"ending that the file has. Undeclared, only the line that golem added goes; a line that was there before " +
-			"stays. A link at the path is followed to the real file. A file that is not there is made, and goes again " +
-			"if nothing else was added.",
+		Doc: "A line in a file that others own too. It is added if no line is equal to it, at the end or where `before` or " +
+			"`after` says, with the line ending that its neighbours have. With a `match` it takes the place of the line that " +
+			"matches, and is added only where none does. With `ensure = \"absent\"` every line equal to it, or every one that " +
+			"matches, is taken out. Undeclared, only the line that golem added goes, the line that it replaced comes back, and so " +
+			"do the lines that it took out; a line that was there before stays. A link at the path is followed to the real file. A " +
+			"file that is not there is made, and goes again if nothing else was added. In the key, `absent:` stands before the " +
+			"text of a line that is to be gone, and a `match` stands for the text.",
 		Attrs: []scrolls.Attr{
 			{Name: "path", Type: cty.String, Required: true, Doc: "The file: an absolute, clean path."},
-			{Name: "line", Type: cty.String, Required: true, Doc: "The line's text, without its ending. It is literal."},
+			{Name: "line", Type: cty.String, Default: "needed, but with `ensure = \"absent\"` and a `match`", Doc: "The line's text, without its ending. It is literal. A sensitive one needs a `match`.",
+				Sensitive: "Write a match: that stands in the key then."},
+			{Name: "match", Type: cty.String, Doc: "A regular expression, looked for in each line on its own, without its ending. The line that matches is replaced."},
+			{Name: "on_many", Type: cty.String, Default: "`error`", Doc: "Which one is replaced where several match: `first`, `last` or `all`; with `error`, that is an error."},
+			beforeAttr, afterAttr,
+			{Name: "ensure", Type: cty.String, Default: "`present`", Doc: "Whether the line is to be there: `present` or `absent`."},
+			validateAttr,
 		},
-		Identity: func(a scrolls.Attrs) []string { return []string{str(a, "path"), str(a, "line")} },
-		Check:    checkLine,
-		Surface:  func(a scrolls.Attrs) (string, bool) { return str(a, "path"), false },
+		Identity: lineIdentity, Check: checkLine,
+		Canonical: func(a scrolls.Attrs) scrolls.Attrs { return lessAttrs(a, "validate") },
+		Surface:   func(a scrolls.Attrs) (string, bool) { return str(a, "path"), false },
 	},
-	edit: &edit{put: putLine, peel: peelLine, holds: lineHolds},
+	edit:  &edit{put: putLine, peel: peelLine, holds: lineHolds, tell: tellLine, note: matchMisses},
+	shape: "line:PATH:LINE",
+}
+
+// goes says whether a line is one that is to be gone.
+func goes(a scrolls.Attrs) bool { return str(a, "ensure") == "absent" }
+
+func lineIdentity(a scrolls.Attrs) []string {
+	parts := []string{str(a, "path")}
+	if goes(a) {
+		parts = append(parts, "absent")
+	}
+	if match := str(a, "match"); match != "" {
+		return append(parts, match)
+	}
+	return append(parts, str(a, "line"))
 }
 
 func checkLine(a scrolls.Attrs) []scrolls.Problem {
-	problems := checkPath("path", str(a, "path"))
-	text := str(a, "line")
+	problems := append(checkPath("path", str(a, "path")), checkRegexps(a, "match", "before", "after")...)
+	problems = append(append(problems, checkPlace(a)...), checkValidate(a)...)
+	text, written := a["line"].(string)
 	switch {
+	case !written && goes(a) && str(a, "match") != "":
+	case !written:
+		problems = append(problems, scrolls.Problem{Summary: "Missing argument", Detail: `A line needs the argument "line".`})
 	case text == "":
 		problems = append(problems, scrolls.Problem{
 			Attr: "line", Summary: "Line is empty", Detail: "An empty line cannot be told from any other empty line.",
@@ -44,11 +74,39 @@ func checkLine(a scrolls.Attrs) []scrolls.Problem {
 			Detail: "A line is one line, without its ending. Declare several lines as several glyphs.",
 		})
 	}
+	return append(problems, checkLineWords(a)...)
+}
+
+// checkLineWords checks the arguments that hold one of a few words, and what they do not
+// go together with.
+func checkLineWords(a scrolls.Attrs) []scrolls.Problem {
+	var problems []scrolls.Problem
+	wrong := func(attr, summary, detail string) {
+		problems = append(problems, scrolls.Problem{Attr: attr, Summary: summary, Detail: detail})
+	}
+	many, several := a["on_many"].(string)
+	if ensure, ok := a["ensure"].(string); ok && ensure != "present" && ensure != "absent" {
+		wrong("ensure", "Unknown word", fmt.Sprintf("%q is not known here. Write \"present\" or \"absent\".", ensure))
+	}
+	if several && !slices.Contains([]string{"error", "first", "last", "all"}, many) {
+		wrong("on_many", "Unknown word", fmt.Sprintf("%q is not known here. Write \"error\", \"first\", \"last\" or \"all\".", many))
+	}
+	switch _, match := a["match"]; {
+	case several && goes(a):
+		wrong("on_many", "Argument means nothing here", "Where a line is to be absent, every one goes.")
+	case several && !match:
+		wrong("on_many", "Argument means nothing here", "It says which of several matches is meant; write a match too.")
+	}
+	for _, attr := range []string{"before", "after"} {
+		if _, ok := a[attr]; ok && goes(a) {
+			wrong(attr, "Argument means nothing here", "A line that is to be absent has no place.")
+		}
+	}
 	return problems
 }
 
-// lineInverse is the receipt of a line that golem added; with Added false, the line
-// was there before and golem has nothing to take away.
+// lineInverse is the receipt of a line that golem added or replaced, or of lines that it
+// took out; with nothing in it, all was so before and golem has nothing to take back.
 type lineInverse struct {
 	Added bool `json:"added"`
 	// Sep is the line ending that golem had to add to the line before.
@@ -58,55 +116,62 @@ type lineInverse struct {
 	Prev string `json:"prev,omitempty"`
 	// CR says that the line before ended in a bare carriage return of its own.
 	CR bool `json:"cr,omitempty"`
+	// Swaps are the lines that golem replaced or took out, in order.
+	Swaps []swap `json:"swaps,omitempty"`
+	// Sum is a hash of the text as golem left it, where there are swaps, Len its length, and
+	// Of the number of lines in it that are equal to golem's.
+	Sum string `json:"sum,omitempty"`
+	Len int    `json:"len,omitempty"`
+	Of  int    `json:"of,omitempty"`
 }
 
 var errUTF16 = errors.New("it is UTF-16 text, which has no lines of bytes; declare the whole file instead")
 
-// putLine implements edit.put: the line goes to the end, or back to where it was.
+// putLine implements edit.put: the line takes its place, goes to the end, or back to
+// where it was.
 func putLine(g *scrolls.Glyph, content []byte, hint int) (putResult, error) {
-	text := []byte(str(g.Attrs, "line"))
 	if isUTF16(content) {
 		return putResult{}, errUTF16
 	}
-	if at, _ := findLine(content, text, ""); at >= 0 {
+	if goes(g.Attrs) {
+		return takeOut(g, content)
+	}
+	targets, there, err := aim(g, content)
+	switch {
+	case err != nil:
+		return putResult{}, err
+	case len(targets) > 0:
+		return replaceRows(content, targets, []byte(str(g.Attrs, "line"))), nil
+	case there:
 		return putResult{content: content, inverse: encode(lineInverse{})}, nil
 	}
-	at := len(content)
-	if hint > 0 && hint <= len(content) && startsLine(content, len(content)-hint) {
-		at = len(content) - hint
+	at, err := where(g.Attrs, content, hint)
+	if err != nil {
+		return putResult{}, err
 	}
-	end := ending(content, at)
-	inv := lineInverse{Added: true, Prev: lineBefore(content, at)}
-	var out bytes.Buffer
-	out.Grow(len(content) + len(text) + 2*len(end))
-	out.Write(content[:at])
-	if !startsLine(content, at) {
-		inv.Sep, inv.CR = end, bytes.HasSuffix(content[:at], []byte("\r"))
-		out.WriteString(end)
-	}
-	out.Write(text)
-	out.WriteString(end)
-	out.Write(content[at:])
-	return putResult{content: out.Bytes(), inverse: encode(inv), changed: true}, nil
+	out, inv := insert(content, at, []byte(str(g.Attrs, "line")))
+	return putResult{content: out, inverse: encode(inv), changed: true}, nil
 }
 
 // peelLine implements edit.peel.
 func peelLine(g *scrolls.Glyph, inverse json.RawMessage, content []byte) peelResult {
 	var inv lineInverse
-	if json.Unmarshal(inverse, &inv) != nil || !inv.Added {
+	if json.Unmarshal(inverse, &inv) != nil {
+		return peelResult{content: content, tail: -1}
+	}
+	switch {
+	case len(inv.Swaps) > 0 && goes(g.Attrs):
+		return inv.putIn(content)
+	case len(inv.Swaps) > 0:
+		return inv.swapBack(content, []byte(str(g.Attrs, "line")))
+	case !inv.Added:
 		return peelResult{content: content, tail: -1}
 	}
 	start, end := findLine(content, []byte(str(g.Attrs, "line")), inv.Prev)
 	if start < 0 {
 		return peelResult{content: content, tail: -1}
 	}
-	before := content[:start]
-	if end == len(content) && inv.Sep != "" && lineBefore(content, start) == inv.Prev {
-		before = trimSep(before, inv)
-	}
-	out := make([]byte, 0, len(before)+len(content)-end)
-	out = append(append(out, before...), content[end:]...)
-	return peelResult{content: out, tail: len(content) - end}
+	return peelResult{content: inv.cut(content, start, end), tail: len(content) - end}
 }
 
 // trimSep takes off the ending that golem gave the line before only to be able to add
@@ -121,8 +186,12 @@ func trimSep(before []byte, inv lineInverse) []byte {
 
 // lineHolds implements edit.holds.
 func lineHolds(g *scrolls.Glyph, content []byte) bool {
-	at, _ := findLine(content, []byte(str(g.Attrs, "line")), "")
-	return at >= 0
+	if goes(g.Attrs) {
+		doomed, err := unwanted(g, content)
+		return err == nil && len(doomed) == 0
+	}
+	targets, there, err := aim(g, content)
+	return err == nil && len(targets) == 0 && there
 }
 
 // findLine finds a line equal to text, endings and a byte order mark aside, and

@@ -37,7 +37,7 @@ func (s surfaces) Locate(_ context.Context, w *World, glyphs []*scrolls.Glyph, g
 			break
 		}
 	}
-	mistakes = append(mistakes, doubleBases(glyphs, spots)...)
+	mistakes = append(append(mistakes, doubleBases(glyphs, spots)...), atOdds(glyphs, spots)...)
 	return spots, append(mistakes, w.twins(glyphs, spots)...), nil
 }
 

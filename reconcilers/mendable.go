@@ -17,8 +17,11 @@ func Mendable(err error) bool {
 	var command *CommandError
 	var check *CheckError
 	var unit *BrokenUnitError
+	var refused *RefusedError
 	switch {
 	case err == nil, errors.Is(err, ErrMoved), errors.Is(err, context.Canceled):
+		return false
+	case errors.As(err, &refused): // the same file would be refused again
 		return false
 	case errors.As(err, &check):
 		return true

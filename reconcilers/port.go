@@ -23,6 +23,8 @@ type Kind struct {
 	triggers func(*scrolls.Glyph) []Trigger
 	// keeps lists the paths that a glyph of another sort than paths keeps.
 	keeps func(*scrolls.Glyph) []string
+	// shape is how the key is written, for the docs, where not every argument is in it.
+	shape string
 }
 
 // A Reconciler keeps all resources of one sort. It looks, works out what a turn would
@@ -166,7 +168,8 @@ type Turn struct {
 	lender string
 	lent   bool
 	shift  *shift
-	under  *Node // what lies beneath the base after the turn
+	under  *Node  // what lies beneath the base after the turn
+	lost   []Node // bytes that go and are no file's: they are kept
 	// staysMade says that a directory stays as a made parent.
 	staysMade bool
 }
@@ -190,7 +193,7 @@ type Change struct {
 }
 
 // All are the kinds of glyph there are. A new kind is one line here.
-var All = []Kind{fileKind, directoryKind, linkKind, lineKind, aptKind, serviceKind, processKind}
+var All = []Kind{fileKind, directoryKind, linkKind, lineKind, regionKind, entryKind, aptKind, serviceKind, processKind}
 
 // Reconcilers are the keepers of resources, by sort.
 var Reconcilers = map[string]Reconciler{PathSort: surfaces{}, PackageSort: packages{}, UnitSort: units{}, processSort: processes{}}
@@ -213,6 +216,10 @@ func KindOf(name string) (Kind, bool) {
 	}
 	return Kind{}, false
 }
+
+// NeedsPlace says whether what a glyph declares is to be there: one that only wants
+// something to be gone from a file needs neither the file nor a directory for it.
+func NeedsPlace(g *scrolls.Glyph) bool { return !takesAway(g.Attrs) }
 
 // Keeps lists the paths that a glyph keeps beside its resource: what they lie in is
 // needed while it is in force.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,6 +32,7 @@ type shift struct {
 	parents  []parent // directories to make first, outermost first
 	// yields says that a directory which is not empty stays, which is no error.
 	yields bool
+	tests  []test // what must accept the new file before it takes its place
 }
 
 // A parent is a directory that has to be there before a path can be.
@@ -84,6 +86,8 @@ type batch struct {
 	each  bool
 	dirty map[string]bool // directories with changed names
 	all   bool            // something changed that only a whole sync covers
+	// timeout bounds one command that tests a new file.
+	timeout time.Duration
 }
 
 func (h *Host) newBatch(blobs Blobs, keep keeper, size int) *batch {
@@ -111,7 +115,7 @@ func (b *batch) run(ctx context.Context, shifts []*shift) (failed int, err error
 		if err := ctx.Err(); err != nil {
 			return i, err
 		}
-		if err := b.commit(s); err != nil {
+		if err := b.commit(ctx, s); err != nil {
 			return i, err
 		}
 	}

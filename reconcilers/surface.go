@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -32,7 +33,7 @@ type work struct {
 	now     Node // what stands there
 	bare    Node // the same with golem's edits peeled off
 	beneath Node // what golem's layers lie on
-	tails   map[scrolls.Key]int
+	peels   map[scrolls.Key]peelResult
 
 	base  *state.Layer
 	edits []state.Layer
@@ -138,11 +139,14 @@ func (k *work) read(n Node) ([]byte, error) {
 // findBeneath works out what golem's layers lie on.
 func (k *work) findBeneath() {
 	k.bare = k.now
-	k.tails = map[scrolls.Key]int{}
+	k.peels = map[scrolls.Key]peelResult{}
+	if len(k.s.edits) > 0 && k.now.Type != File {
+		_, k.peels = k.s.peelAll(nil) // what they had replaced is lost
+	}
 	if len(k.s.edits) > 0 && k.now.Type == File && k.now.data != nil {
 		var content []byte
-		content, k.tails = k.s.peelAll(k.now.data)
-		if len(content) != len(k.now.data) {
+		content, k.peels = k.s.peelAll(k.now.data)
+		if !bytes.Equal(content, k.now.data) {
 			k.bare = withContent(k.now, content)
 			k.bare.Mtime = 0 // of what it would be without golem nobody knows the time,
 			if k.bare.Hash == k.s.found.Hash {
@@ -181,7 +185,7 @@ func withContent(n Node, content []byte) Node {
 // holds says whether an unchanged stack shows on the host.
 func (k *work) holds() bool {
 	if k.base == nil {
-		if k.now.Type != File || k.now.data == nil {
+		if k.now.Type != Absent && (k.now.Type != File || k.now.data == nil) {
 			return false
 		}
 		for _, layer := range k.edits {
@@ -249,7 +253,8 @@ func (k *work) putEdits() error {
 	if len(k.edits) == 0 {
 		return nil
 	}
-	content := []byte{}
+	content, made := []byte{}, k.made
+	missing := k.want.Type == Absent
 	switch k.want.Type {
 	case File:
 		data, err := k.read(k.want)
@@ -267,12 +272,12 @@ func (k *work) putEdits() error {
 		layer := &k.edits[i]
 		kind, _ := KindOf(layer.Glyph.Kind)
 		hint := -1
-		if tail, ok := k.tails[layer.Key]; ok && k.base == nil {
-			hint = tail
+		if off, ok := k.peels[layer.Key]; ok && k.base == nil {
+			hint = off.tail
 		}
 		put, err := kind.edit.put(layer.Glyph, content, hint)
 		if err != nil {
-			return fmt.Errorf("edit %s: %w", quote(k.r.Resource), err)
+			return k.placed(layer.Glyph, err)
 		}
 		if put.changed {
 			k.diffs[layer.Key] = ""
@@ -283,12 +288,25 @@ func (k *work) putEdits() error {
 		layer.Inverse = put.inverse
 		layer.Changed = layer.Changed || put.changed
 		content = put.content
+		missing = missing && !put.changed
+	}
+	if missing { // none of them needs a file
+		k.want, k.made = absent(), made
+		return nil
 	}
 	if edited := withContent(k.want, content); edited.Hash != k.want.Hash || k.want.Type == Absent {
 		edited.Mtime = 0
 		k.want = edited
 	}
 	return nil
+}
+
+// placed is why an edit cannot be put on, with the file and the glyph that it is about.
+func (k *work) placed(g *scrolls.Glyph, err error) error {
+	if ae, ok := errors.AsType[*AttrError](err); ok {
+		return &AttrError{Glyph: g, Attr: ae.Attr, Summary: ae.Summary, Err: fmt.Errorf("%s, %w", quote(k.r.Resource), err)}
+	}
+	return fmt.Errorf("edit %s: %w", quote(k.r.Resource), err)
 }
 
 // shed lets go of other lineages' edits where a file that they lay on gives way to

@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -42,10 +43,14 @@ func (k *work) hide(c *Change, g *scrolls.Glyph) {
 	}
 }
 
-// secretNear says that a glyph is secret, or lies on a secret base, the one before the
-// turn or the one after it.
+// secretNear says that a glyph is secret, or anything else in the same file, before the
+// turn or after it: a diff shows the lines around a change, too.
 func (k *work) secretNear(g *scrolls.Glyph) bool {
-	return secret(g) || k.s.base != nil && secret(k.s.base.Glyph) || k.base != nil && secret(k.base.Glyph)
+	hidden := secret(g) || k.s.base != nil && secret(k.s.base.Glyph) || k.base != nil && secret(k.base.Glyph)
+	for _, layer := range slices.Concat(k.s.edits, k.edits) {
+		hidden = hidden || secret(layer.Glyph)
+	}
+	return hidden
 }
 
 // view is a node as JSON shows it.

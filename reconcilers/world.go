@@ -29,6 +29,9 @@ type World struct {
 	// Declares is the glyph that will be in force on a resource that has but one, when the
 	// run is over, of any lineage; nil for none.
 	Declares func(sort, resource string) *scrolls.Glyph
+	// InForce is the glyph that a key stands for when the run is over, of any lineage; nil
+	// for none.
+	InForce func(key scrolls.Key) *scrolls.Glyph
 	// Records are those of the journal, by RecordKey, as the run so far leaves them.
 	Records map[string]*state.Record
 	// TakenBack are the steps that a rollback undoes, oldest first: what ran before them and
@@ -57,7 +60,8 @@ func NewWorld(h *Host, blobs Blobs) *World {
 	return &World{
 		Host: h, Blobs: &turnstile{blobs: blobs}, Ledger: map[string]*state.Entry{},
 		Needed: func(string) bool { return false }, Where: func(scrolls.Key) string { return "" },
-		Declares: func(string, string) *scrolls.Glyph { return nil }, Timeout: scrolls.BuiltinPolicy.Timeout,
+		Declares: func(string, string) *scrolls.Glyph { return nil },
+		InForce:  func(scrolls.Key) *scrolls.Glyph { return nil }, Timeout: scrolls.BuiltinPolicy.Timeout,
 		over: map[string]Node{}, seen: map[string]Node{},
 		dirOK: map[string]error{}, d: h.newDirs(), desk: &desk{on: map[string]any{}},
 	}

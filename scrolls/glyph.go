@@ -65,7 +65,7 @@ func (l *loader) glyph(block *hclsyntax.Block, kind *kindInfo, label string, ctx
 	}
 	parts := kind.Identity(g.Attrs)
 	l.identity(g, kind, parts)
-	g.Key = MakeKey(kind.Name, parts...)
+	g.Key = kind.KeyOf(g.Attrs)
 	return g
 }
 
@@ -83,7 +83,7 @@ func (l *loader) attribute(g *Glyph, kind *kindInfo, attr *hclsyntax.Attribute, 
 	}
 	value, marks := value.UnmarkDeep()
 	secret := len(marks) > 0
-	if value.IsNull() {
+	if value.IsNull() && !spec.Null {
 		delete(g.Where, attr.Name)
 		return
 	}
@@ -184,7 +184,7 @@ func (l *loader) identity(g *Glyph, kind *kindInfo, parts []string) {
 			continue
 		}
 		if secret {
-			l.fail("Identity is sensitive", fmt.Sprintf("%q is part of the glyph's key, which is shown everywhere. It cannot come from a sensitive value.", name), at)
+			l.fail("Identity is sensitive", fmt.Sprintf("%q is part of the glyph's key, which is shown everywhere. It cannot come from a sensitive value.%s", name, spaced(kind.attrs[name].Sensitive)), at)
 		} else {
 			l.fail("Text is not in normal form C", "HCL would change the bytes of it. No glyph can name what is not in Unicode's normal form C.", at)
 		}
@@ -194,10 +194,7 @@ func (l *loader) identity(g *Glyph, kind *kindInfo, parts []string) {
 // identifies says whether an attribute is part of the key: whether another value of it
 // makes another key.
 func identifies(kind *kindInfo, attrs Attrs, name string, parts []string) bool {
-	text, ok := attrs[name].(string)
-	if !ok {
-		return false
-	}
+	text, _ := attrs[name].(string)
 	other := maps.Clone(attrs)
 	other[name] = text + "x"
 	return !slices.Equal(parts, kind.Identity(other))

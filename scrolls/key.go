@@ -20,6 +20,30 @@ func MakeKey(kind string, parts ...string) Key {
 	return Key(b.String())
 }
 
+// Steps adds a part that is a path of steps, joined with dots; a dot within a step is
+// written %2E.
+func (k Key) Steps(steps ...string) Key {
+	var b strings.Builder
+	b.WriteString(string(k))
+	for i, step := range steps {
+		b.WriteByte(":."[min(i, 1)])
+		escape(&b, step, ":[].%")
+	}
+	if len(steps) == 0 {
+		b.WriteByte(':')
+	}
+	return Key(b.String())
+}
+
+// Member adds a part that is a member, in brackets.
+func (k Key) Member(member string) Key {
+	var b strings.Builder
+	b.WriteString(string(k) + ":[")
+	escape(&b, member, ":[]%")
+	b.WriteByte(']')
+	return Key(b.String())
+}
+
 // escape writes s with every byte of special, and of what cannot be printed, as %XX.
 func escape(b *strings.Builder, s, special string) {
 	for i := 0; i < len(s); {

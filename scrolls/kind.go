@@ -17,6 +17,9 @@ type Kind struct {
 	// Identity returns the unescaped parts of the key after the kind. It is called
 	// on checked attributes only.
 	Identity func(a Attrs) []string
+	// Shape, where set, spells the key of an identity that MakeKey alone cannot: with
+	// steps in a part, or a member in brackets.
+	Shape func(a Attrs) Key
 	// Check says what is wrong with attributes whose types are already right.
 	Check func(a Attrs) []Problem
 	// Canonical returns the attributes that the content id is made from, where that
@@ -25,6 +28,14 @@ type Kind struct {
 	// Surface returns the path a glyph is a layer of, and whether it is the base
 	// there (at most one a path). Nil for a kind that is not about a path.
 	Surface func(a Attrs) (path string, base bool)
+}
+
+// KeyOf is the key of a glyph with these attributes.
+func (k *Kind) KeyOf(a Attrs) Key {
+	if k.Shape != nil {
+		return k.Shape(a)
+	}
+	return MakeKey(k.Name, k.Identity(a)...)
 }
 
 // An Attr is one attribute of a kind.
@@ -43,10 +54,14 @@ type Attr struct {
 	Folder bool
 	// TypeText is the type for the docs, where it has no good name of its own.
 	TypeText string
-	// Hint is added to the message when the type is wrong.
-	Hint    string
-	Default string // for the docs only, as prose: "0644 for a new file"
-	Doc     string // one sentence of Markdown
+	// Null takes null for a value; elsewhere it means that the attribute is not written.
+	Null bool
+	// Hint is added to the message when the type is wrong, and Sensitive when the value is
+	// part of the key, and must not be shown.
+	Hint      string
+	Sensitive string
+	Default   string // for the docs only, as prose: "0644 for a new file"
+	Doc       string // one sentence of Markdown
 }
 
 // A Problem is what a kind finds wrong with one attribute (or, with Attr empty, with
