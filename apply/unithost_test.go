@@ -72,7 +72,7 @@ func unitHostAt(l *lawHost) *unitHost {
 func runBySystemd(host *reconcilers.Host, sd *fake.Systemd) {
 	host.Booted = true
 	host.Exec = func(_ context.Context, c reconcilers.Command) (reconcilers.Output, error) {
-		if strings.HasSuffix(c.Argv[0], ".golem") { // the pinned golem, which says that it runs
+		if strings.HasSuffix(c.Argv[0], ".golem") || c.Argv[0] == "test" { // the pinned golem, and what accepts a new file
 			return reconcilers.Output{}, nil
 		}
 		a, ok := sd.Run(c.Argv...)
