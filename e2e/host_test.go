@@ -174,6 +174,17 @@ func maxRSS(cmd *exec.Cmd) int64 {
 	return cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
 }
 
+// ownPeak is the most memory that this process has held, in bytes. Linux counts it as that
+// of every process that it starts (exec keeps the peak of the memory that was shared until
+// then), so that less than it cannot be told apart.
+func ownPeak() int64 {
+	var own syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
+		return 0
+	}
+	return own.Maxrss << 10
+}
+
 // sparse makes a file of a size that takes no room, with a few bytes at its end.
 func sparse(t *testing.T, path string, size int64) {
 	t.Helper()

@@ -102,5 +102,6 @@ scroll "web" {
 		t.Errorf("sshd_config is now\n%s", now)
 	}
 	m.destroy()
+	m.sh("rm -r /var/www") // nginx's own script makes it
 	m.same("after destroy", found)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -280,4 +281,20 @@ func parseRelations(field string) [][]relation {
 		}
 	}
 	return all
+}
+
+// dpkgDeb looks into a package file. What it unpacks for that lies where a killed run's
+// leavings are cleared.
+func (h *Host) dpkgDeb(ctx context.Context, args ...string) (Output, error) {
+	c := Command{Argv: append([]string{"dpkg-deb"}, args...), Timeout: dpkgTimeout}
+	if h.Scratch == "" {
+		return h.Do(ctx, c)
+	}
+	dir, err := h.scratchDir("deb")
+	if err != nil {
+		return Output{}, err
+	}
+	c.Env = []string{"TMPDIR=" + dir}
+	out, err := h.Do(ctx, c)
+	return out, errors.Join(err, os.RemoveAll(dir))
 }

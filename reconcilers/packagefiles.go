@@ -266,7 +266,7 @@ func (k *pkgWork) readDeb(file string) (*debControl, error) {
 
 // component reads one of the files about itself that a package file holds; "" for none.
 func (k *pkgWork) component(file, name string) (string, error) {
-	out, err := k.w.Host.Run(k.ctx, dpkgTimeout, "dpkg-deb", "-I", file, name)
+	out, err := k.w.Host.dpkgDeb(k.ctx, "-I", file, name)
 	var failed *CommandError
 	if errors.As(err, &failed) && failed.Code == 2 && strings.Contains(failed.Said, name) {
 		return "", nil

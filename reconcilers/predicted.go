@@ -142,7 +142,7 @@ func (d *aptDesk) stanza(ctx context.Context, w *World, resource, version string
 		file, err := files.write(resource, version, *kept)
 		var out Output
 		if err == nil {
-			out, err = w.Host.Run(ctx, dpkgTimeout, "dpkg-deb", "-f", file)
+			out, err = w.Host.dpkgDeb(ctx, "-f", file)
 		}
 		return string(out.Stdout), errors.Join(err, files.remove())
 	}

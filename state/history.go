@@ -182,6 +182,9 @@ func (d *decoder) steps(where string, args ...any) ([]*Step, error) {
 		if g.New, err = d.glyph(new.Int64); err != nil {
 			return err
 		}
+		if byID[id] == nil { // its pages say two things
+			return d.c.damaged(fmt.Sprintf("step %d cannot be read", id), nil)
+		}
 		byID[id].Glyphs = append(byID[id].Glyphs, g)
 		return nil
 	}, `SELECT g.step, g.position, g.op, g.key, g.cid, g.old, g.new, g.leaf, g.changed, g.reason
