@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -322,7 +323,7 @@ func walkFiles(dir string, each func(name string, size int64) bool) error {
 	for _, e := range entries {
 		name := dir + "/" + e.Name()
 		if e.IsDir() {
-			if walkFiles(name, each) == errEnough {
+			if errors.Is(walkFiles(name, each), errEnough) {
 				return errEnough
 			}
 			continue

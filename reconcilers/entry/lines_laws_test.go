@@ -3,6 +3,7 @@ package entry
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -62,9 +63,7 @@ func putLaws(t tb, f Format, text []byte, w Wish) (out []byte, receipt json.RawM
 }
 
 func errorsAs(err error, place **PlaceError) bool {
-	p, ok := err.(*PlaceError)
-	*place = p
-	return ok && p.Why != ""
+	return errors.As(err, place) && (*place).Why != ""
 }
 
 func wishText(w Wish) string {

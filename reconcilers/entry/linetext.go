@@ -3,6 +3,7 @@ package entry
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"unicode"
@@ -11,7 +12,8 @@ import (
 
 // placed gives an error a place in the text, if it has none.
 func placed(text []byte, offset int, err error) error {
-	if p, ok := err.(*PlaceError); ok && p.Line == 0 {
+	var p *PlaceError
+	if errors.As(err, &p) && p.Line == 0 {
 		return at(text, offset, "%s", p.Why)
 	}
 	return err
