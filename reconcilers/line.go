@@ -26,8 +26,10 @@ var lineKind = Kind{
 			"text of a line that is to be gone, and a `match` stands for the text.",
 		Attrs: []scrolls.Attr{
 			{Name: "path", Type: cty.String, Required: true, Doc: "The file: an absolute, clean path."},
-			{Name: "line", Type: cty.String, Default: "needed, but with `ensure = \"absent\"` and a `match`", Doc: "The line's text, without its ending. It is literal. A sensitive one needs a `match`.",
-				Sensitive: "Write a match: that stands in the key then."},
+			{
+				Name: "line", Type: cty.String, Default: "needed, but with `ensure = \"absent\"` and a `match`", Doc: "The line's text, without its ending. It is literal. A sensitive one needs a `match`.",
+				Sensitive: "Write a match: that stands in the key then.",
+			},
 			{Name: "match", Type: cty.String, Doc: "A regular expression, looked for in each line on its own, without its ending. The line that matches is replaced."},
 			{Name: "on_many", Type: cty.String, Default: "`error`", Doc: "Which one is replaced where several match: `first`, `last` or `all`; with `error`, that is an error."},
 			beforeAttr, afterAttr,

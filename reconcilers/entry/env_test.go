@@ -49,8 +49,10 @@ func TestEnvCases(t *testing.T) {
 
 var envTexts = rapid.Custom(func(t *rapid.T) []byte {
 	eol := rapid.SampledFrom([]string{"\n", "\n", "\r\n"}).Draw(t, "eol")
-	line := rapid.SampledFrom([]string{"", "# it's a note", "#A=1", "A=1", "A='x y'", "export B=2", "  B=\"q\\$r\"", "C=\"x" + eol + "y\" # why", "C=`id` ", "D=$(a \"b)\")", "D=", "set -e",
-		"if x; then", "fi", "A=1; export A", "E=caf\xe9", "E=a\\ b", "echo \"A=1\""})
+	line := rapid.SampledFrom([]string{
+		"", "# it's a note", "#A=1", "A=1", "A='x y'", "export B=2", "  B=\"q\\$r\"", "C=\"x" + eol + "y\" # why", "C=`id` ", "D=$(a \"b)\")", "D=", "set -e",
+		"if x; then", "fi", "A=1; export A", "E=caf\xe9", "E=a\\ b", "echo \"A=1\"",
+	})
 	text := strings.Join(rapid.SliceOfN(line, 0, 12).Draw(t, "lines"), eol)
 	if rapid.Bool().Draw(t, "final") && text != "" {
 		text += eol

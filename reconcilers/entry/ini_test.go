@@ -214,8 +214,10 @@ func TestINIGitAgrees(t *testing.T) {
 		}
 		return last, all, true
 	}
-	line := rapid.SampledFrom([]string{`[remote "o"]`, "[user]", "[core] ; x", "\tk = 1", "\tk=2", "\tl = \"a ; b\" ; why", "\tm = a\\\\b\\\"", "\tnn", "\tK = 2", "\tk = 3 \\", "  4", "", "# c",
-		"\tl = a  b", "[User]"})
+	line := rapid.SampledFrom([]string{
+		`[remote "o"]`, "[user]", "[core] ; x", "\tk = 1", "\tk=2", "\tl = \"a ; b\" ; why", "\tm = a\\\\b\\\"", "\tnn", "\tK = 2", "\tk = 3 \\", "  4", "", "# c",
+		"\tl = a  b", "[User]",
+	})
 	value := rapid.StringOf(rapid.RuneFrom([]rune(" ab\"'\\#;=[]\t\n\u00e4")))
 	rapid.Check(t, func(t *rapid.T) {
 		text := "[user]\n\tname = x\n" + strings.Join(rapid.SliceOfN(line, 0, 8).Draw(t, "lines"), "\n")

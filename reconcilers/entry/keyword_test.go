@@ -61,22 +61,34 @@ func TestKeywordCases(t *testing.T) {
 	sub := strings.NewReplacer
 	runLineCases(t, keyword, []lineCase{
 		{"replaced, case aside", sshdText, Wish{Steps: steps("x11forwarding"), Value: "no"}, sub("\nX11Forwarding yes", "\nX11Forwarding no").Replace(sshdText), ""},
-		{"new before what is included", sshdText, Wish{Steps: steps("PermitRootLogin"), Value: "no"},
-			sub("Include /", "PermitRootLogin no\nInclude /").Replace(sshdText), ""},
+		{
+			"new before what is included", sshdText,
+			Wish{Steps: steps("PermitRootLogin"), Value: "no"},
+			sub("Include /", "PermitRootLogin no\nInclude /").Replace(sshdText), "",
+		},
 		{"a boolean", sshdText, Wish{Steps: steps("UsePAM"), Value: false}, sub("UsePAM yes", "UsePAM no").Replace(sshdText), ""},
 		{"true already", sshdText, Wish{Steps: steps("usepam"), Value: true}, sshdText, ""},
 		{"true in other quotes", "Banner \"none\"\n", Wish{Steps: steps("Banner"), Value: "none"}, "Banner \"none\"\n", ""},
 		{"in a block", sshdText, Wish{Steps: steps("match user anoncvs", "PermitTTY"), Value: "yes"}, sub("PermitTTY no", "PermitTTY yes").Replace(sshdText), ""},
-		{"new in a block", sshdText, Wish{Steps: steps("Match User anoncvs", "ForceCommand"), Value: "cvs server"},
-			sshdText + "\tForceCommand cvs server\n", ""},
+		{
+			"new in a block", sshdText,
+			Wish{Steps: steps("Match User anoncvs", "ForceCommand"), Value: "cvs server"},
+			sshdText + "\tForceCommand cvs server\n", "",
+		},
 		{"a new block", sshdText, Wish{Steps: steps("Match User git", "PermitTTY"), Value: false}, sshdText + "\nMatch User git\n\tPermitTTY no\n", ""},
-		{"one more line", sshdText, Wish{Steps: steps("AcceptEnv"), Value: "FOO", Member: true},
-			sub("AcceptEnv LANG LC_*\n", "AcceptEnv LANG LC_*\nAcceptEnv FOO\n").Replace(sshdText), ""},
+		{
+			"one more line", sshdText,
+			Wish{Steps: steps("AcceptEnv"), Value: "FOO", Member: true},
+			sub("AcceptEnv LANG LC_*\n", "AcceptEnv LANG LC_*\nAcceptEnv FOO\n").Replace(sshdText), "",
+		},
 		{"the first wins", "Port 1\nPort 2\n", Wish{Steps: steps("Port"), Value: json.Number("3")}, "Port 3\nPort 2\n", ""},
 		{"gone", "A 1\nPort 1\n#x\nport 2\nB 2\n", Wish{Steps: steps("Port"), Absent: true}, "A 1\n#x\nB 2\n", ""},
 		{"before the block", "A 1\n\n# of the block\nMatch all\n B 1\n", Wish{Steps: steps("C"), Value: "2"}, "A 1\nC 2\n\n# of the block\nMatch all\n B 1\n", ""},
-		{"before a block that stands first", "# head\n\n# of the block\nMatch all\n B 1\n", Wish{Steps: steps("C"), Value: "2"},
-			"# head\n\nC 2\n# of the block\nMatch all\n B 1\n", ""},
+		{
+			"before a block that stands first", "# head\n\n# of the block\nMatch all\n B 1\n",
+			Wish{Steps: steps("C"), Value: "2"},
+			"# head\n\nC 2\n# of the block\nMatch all\n B 1\n", "",
+		},
 		{"no final newline", "A 1\nMatch all", Wish{Steps: steps("Match all", "B"), Value: "2"}, "A 1\nMatch all\n\tB 2\n", ""},
 		{"CRLF", "A 1\r\nB 2\r\n", Wish{Steps: steps("C"), Value: "2"}, "A 1\r\nB 2\r\nC 2\r\n", ""},
 		{"BOM", bom + "A 1", Wish{Steps: steps("a"), Value: "2"}, bom + "A 2", ""},
@@ -101,8 +113,10 @@ func TestKeywordCases(t *testing.T) {
 
 var keywordText = rapid.Custom(func(t *rapid.T) []byte {
 	eol := rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "eol")
-	line := rapid.SampledFrom([]string{"", "# note", "#Port 22", "Port 22", "port 2200", "  Port 1", "X11Forwarding yes # why", "AcceptEnv LANG", "AcceptEnv\tLC_*",
-		"Banner \"a b\"", "Key=value", "Key = other", "Match User git", "Match user Git", "Match all", "\tPermitTTY no", "Bare", "Include x", "caf\xe9 1", "A   1 2  3 "})
+	line := rapid.SampledFrom([]string{
+		"", "# note", "#Port 22", "Port 22", "port 2200", "  Port 1", "X11Forwarding yes # why", "AcceptEnv LANG", "AcceptEnv\tLC_*",
+		"Banner \"a b\"", "Key=value", "Key = other", "Match User git", "Match user Git", "Match all", "\tPermitTTY no", "Bare", "Include x", "caf\xe9 1", "A   1 2  3 ",
+	})
 	text := strings.Join(rapid.SliceOfN(line, 0, 14).Draw(t, "lines"), eol)
 	if rapid.Bool().Draw(t, "final") && text != "" {
 		text += eol
@@ -274,8 +288,10 @@ func TestKeywordSSHAgrees(t *testing.T) {
 		}
 		return said
 	}
-	line := rapid.SampledFrom([]string{"", "# it's a note", "#User x", "User a", "user=b # why", "IdentityAgent \"/a b\"", "LogLevel = DEBUG", "Host db", "Host web", "  User c", "\tIdentityAgent /x", "Match all",
-		"ProxyCommand sh -c 'x # y' # z"})
+	line := rapid.SampledFrom([]string{
+		"", "# it's a note", "#User x", "User a", "user=b # why", "IdentityAgent \"/a b\"", "LogLevel = DEBUG", "Host db", "Host web", "  User c", "\tIdentityAgent /x", "Match all",
+		"ProxyCommand sh -c 'x # y' # z",
+	})
 	asked := 0
 	value := rapid.StringMatching(`[a-z/"'\\# ä]{0,6}`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -311,9 +327,11 @@ func TestKeywordSSHAgrees(t *testing.T) {
 }
 
 func TestKeywordRealFiles(t *testing.T) {
-	names := map[string]bool{"login.defs": true, "adduser.conf": false, "dhclient.conf": false, "sysctl.conf": true, "ssh_config": true, "sshd_config": true,
+	names := map[string]bool{
+		"login.defs": true, "adduser.conf": false, "dhclient.conf": false, "sysctl.conf": true, "ssh_config": true, "sshd_config": true,
 		"resolv.conf": true, "nsswitch.conf": true, "mke2fs.conf": false, "host.conf": true, "ld.so.conf": true, "journald.conf": false, "protocols": true, "services": true,
-		"mime.types": true, "inputrc": false, "chrony.conf": true, "ucf.conf": true, "deluser.conf": true}
+		"mime.types": true, "inputrc": false, "chrony.conf": true, "ucf.conf": true, "deluser.conf": true,
+	}
 	files := realFiles(t, func(path string) bool {
 		return names[filepath.Base(path)] || strings.Contains(path, "/ssh") && !strings.Contains(path, "host_") || strings.Contains(path, "sysctl.d/") ||
 			strings.Contains(path, "modprobe.d/") || strings.Contains(path, "tmpfiles.d/") || strings.Contains(path, "/apache2/") && strings.HasSuffix(path, ".load")
