@@ -96,10 +96,7 @@ func (e *engine) returnOverdue(ctx context.Context) (*Returned, error) {
 	if err != nil || timeLeft(p, e.o.Host) > 0 {
 		return nil, err
 	}
-	own := newEngine(e.o)
-	own.o.Run.Command = state.CommandReturn
-	own.run = own.o.Run
-	r, err := own.takeRunBack(snap)
+	r, err := newEngine(e.o).takeRunBack(snap)
 	if err != nil {
 		return nil, &TouchedError{err}
 	}

@@ -366,3 +366,30 @@ func (d *dying) fault(op, path string) error {
 	}
 	return nil
 }
+
+// An overdue run is taken back by the next one, whose scroll is another: it is the first
+// one's that must not come back by itself.
+func TestTheScrollThatTakesAnOverdueRunBackIsNotRefused(t *testing.T) {
+	h := newUnitHost(t)
+	var up time.Duration
+	arrange := h.arrange
+	h.arrange = func(host *reconcilers.Host) {
+		arrange(host)
+		host.Clock = func() time.Duration { return up }
+	}
+	if _, err := h.unconfirmed(scrollOf(leafOf("units", service("plain.service", "state", "running"))), nil); err != nil {
+		t.Fatal(err)
+	}
+	was := h.armed()
+	up = 2 * time.Hour
+	o := h.unconfirmedOptions(scrollOf(leafOf("units", service("web.service", "state", "running"))))
+	o.Confirm, o.Unattended = nil, true
+	if r, err := h.applyAs(context.Background(), o, nil); err != nil || r.Partial() {
+		t.Fatalf("the next scroll: %v", err)
+	}
+	if len(was) != 4 || len(h.armed()) != 0 {
+		t.Errorf("what stood ready is %q, and then %q", was, h.armed())
+	}
+	h.is("plain.service", "inactive")
+	h.is("web.service", "active")
+}

@@ -250,7 +250,7 @@ func (e *engine) commitReturn(p *plan.Pending, was *state.Revision, steps, all [
 	r := &Returned{Lineage: p.Lineage, Revision: p.Revision}
 	r.Leaves, r.Keys = takenBackOf(all)
 	e.run.Lineage, e.run.Command = p.Lineage, state.CommandReturn
-	e.run.Target, e.run.Source = p.Revision-1, was.Run.Source
+	e.run.Target, e.run.Source, e.run.Digest = p.Revision-1, was.Run.Source, ""
 	if was.Run.Command == "apply" {
 		e.run.Digest = was.Run.Digest // that scroll is not to come back by itself
 	}

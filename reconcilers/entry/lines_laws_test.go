@@ -31,7 +31,7 @@ func putLaws(t tb, f Format, text []byte, w Wish) (out []byte, receipt json.RawM
 	}
 	if err != nil {
 		var place *PlaceError
-		if !errorsAs(err, &place) {
+		if !errors.As(err, &place) || place.Why == "" {
 			t.Fatalf("%s: the refusal is no PlaceError: %v", wishText(w), err)
 		}
 		return nil, nil
@@ -60,10 +60,6 @@ func putLaws(t tb, f Format, text []byte, w Wish) (out []byte, receipt json.RawM
 		t.Fatalf("%s: put anew: %v\n%q\nwant\n%q", wishText(w), err, first, out)
 	}
 	return out, receipt
-}
-
-func errorsAs(err error, place **PlaceError) bool {
-	return errors.As(err, place) && (*place).Why != ""
 }
 
 func wishText(w Wish) string {
