@@ -1,0 +1,400 @@
+package reconcilers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"golem/scrolls"
+	"golem/state"
+)
+
+// A sole keeps a sort of resource of which each is one thing that one glyph declares: a
+// user, a network, a container. S is all that golem knows of such a thing: what it looks
+// at, records, compares and gives back. Its zero value says that there is none, and two
+// that are encoded alike are the same.
+//
+// A kind says how the thing is looked at, what a glyph makes of it, what undeclaring leaves
+// of it, and how one becomes the other; turns, steps and records are worked out here.
+type sole[S any] struct {
+	sort string
+	own  owner[S]
+}
+
+// An owner is what a kind tells of the one thing that its glyphs declare.
+type owner[S any] interface {
+	// resource names the thing that a glyph is about. It asks nobody.
+	resource(g *scrolls.Glyph) string
+	// prepare is told all glyphs of a run and all resources that it is about: what can be
+	// asked of the host in one query is asked here, and kept on the world's desk. It tells
+	// what cannot be planned on this host.
+	prepare(ctx context.Context, w *World, glyphs []*scrolls.Glyph, resources []string) ([]Mistake, error)
+	// look observes a thing.
+	look(ctx context.Context, w *World, resource string) (S, error)
+	// want is what a declared glyph makes of the thing. An error refuses it.
+	want(ctx context.Context, w *World, v view[S]) (goal[S], error)
+	// back is what undeclaring leaves of it.
+	back(ctx context.Context, w *World, v view[S]) (goal[S], error)
+	// move brings the thing, which is now as given, from one state to another. It is called
+	// again after a crash or a failure in its midst, and with from and to changed over to
+	// take it back: what is right already is left alone, and what somebody else changed
+	// beside it too.
+	move(ctx context.Context, w *World, store Store, m motion[S]) error
+	// show is the thing in a plan's JSON, without secrets; nil where there is none.
+	show(s S) map[string]any
+}
+
+// A capturer is an owner that has more to be made durable than its state before a step.
+type capturer[S any] interface {
+	capture(ctx context.Context, w *World, store Store, m motion[S]) error
+}
+
+// A view is all there is to know of a thing when a turn is worked out.
+type view[S any] struct {
+	Request
+	glyph *scrolls.Glyph // the declared one, or the one that goes
+	old   *scrolls.Glyph // the record's; nil for none
+	// found is the thing before golem, known says whether that is on record.
+	found S
+	known bool
+	// left is the thing as golem left it, now as it is.
+	left, now S
+}
+
+// first says that golem has no record of the thing yet.
+func (v view[S]) first() bool { return v.Record == nil }
+
+// A goal is what a turn makes of a thing, and how a person is told.
+type goal[S any] struct {
+	to S
+	// effect is the plan's word for it: write, delete, restore, forget, start, stop, …
+	effect string
+	// reason says what is done and why: the whole of it in an install, a replacement and a
+	// removal, and what was changed by somebody else in a repair.
+	reason string
+	diff   string
+	// irreversible are the parts of it that cannot be taken back.
+	irreversible []string
+	keeps        []state.Kept
+	// forget leaves the thing as it is and drops it from the journal.
+	forget bool
+	// wild says that the step may change anything on the host.
+	wild  bool
+	units []UnitEffect
+	// found, where set, is put on record as what was there before golem in place of what
+	// was seen.
+	found *S
+}
+
+// A motion is one change of a thing.
+type motion[S any] struct {
+	resource      string
+	from, to, now S
+	// glyph is the declared one, or the one that goes; nil where a by-product is swept.
+	glyph *scrolls.Glyph
+	// reverse says that a step is taken back, or a record's found state given back by one.
+	reverse bool
+	step    *state.Step
+}
+
+// soleWork is what one turn does.
+type soleWork[S any] struct{ m motion[S] }
+
+// soleDesk is where what the run leaves of a sort's things is noted.
+type soleDesk[S any] struct {
+	mu   sync.Mutex
+	will map[string]S
+}
+
+func (r sole[S]) desk(w *World) *soleDesk[S] {
+	return keepAt(w, "sole:"+r.sort, func() *soleDesk[S] { return &soleDesk[S]{will: map[string]S{}} })
+}
+
+// foreseen is what the run leaves of a thing by now, where it was worked out.
+func (r sole[S]) foreseen(w *World, resource string) (S, bool) {
+	d := r.desk(w)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, ok := d.will[resource]
+	return s, ok
+}
+
+func (r sole[S]) foresee(w *World, resource string, s S) {
+	d := r.desk(w)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.will[resource] = s
+}
+
+// Sort implements Reconciler.
+func (r sole[S]) Sort() string { return r.sort }
+
+// Locate implements Reconciler.
+func (r sole[S]) Locate(ctx context.Context, w *World, glyphs []*scrolls.Glyph, gone []Gone) (map[*scrolls.Glyph]Spot, []Mistake, error) {
+	spots, all := map[*scrolls.Glyph]Spot{}, map[string]bool{}
+	for _, g := range glyphs {
+		spots[g] = Spot{Resource: r.own.resource(g)}
+		all[spots[g].Resource] = true
+	}
+	for _, a := range gone {
+		all[a.Resource] = true
+	}
+	mistakes, err := r.own.prepare(ctx, w, glyphs, slices.Sorted(maps.Keys(all)))
+	return spots, mistakes, err
+}
+
+// Turn implements Reconciler.
+func (r sole[S]) Turn(ctx context.Context, w *World, req Request) (*Turn, error) {
+	v, err := r.view(ctx, w, req)
+	if err != nil {
+		return nil, err
+	}
+	t := &Turn{Request: req, Seen: soleSight(encode(v.now))}
+	if len(req.Set) > 0 && req.Blind && v.old != nil && CID(v.old) == CID(v.glyph) {
+		t.Noops = []scrolls.Key{v.glyph.Key}
+		return t, nil
+	}
+	var g goal[S]
+	switch {
+	case len(req.Set) > 0:
+		g, err = r.own.want(ctx, w, v)
+	case !v.known:
+		g = goal[S]{forget: true, reason: "nothing is known of it before golem; left as it is"}
+	default:
+		g, err = r.own.back(ctx, w, v)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if g.forget {
+		g.to = v.now
+	}
+	r.judge(t, v, g)
+	return t, nil
+}
+
+// view reads the record and looks at the thing.
+func (r sole[S]) view(ctx context.Context, w *World, req Request) (view[S], error) {
+	v := view[S]{Request: req, known: true}
+	for _, g := range req.Drop {
+		v.glyph = g
+	}
+	if len(req.Set) > 0 {
+		v.glyph = req.Set[0]
+	}
+	var err error
+	if rec := req.Record; rec != nil {
+		if len(rec.Layers) > 0 {
+			v.old = rec.Layers[0].Glyph
+		}
+		v.known = !IsUnknown(rec.Found)
+		if v.known {
+			err = json.Unmarshal(rec.Found, &v.found)
+		}
+		if err == nil && len(rec.After) > 0 {
+			err = json.Unmarshal(rec.After, &v.left)
+		}
+		if err != nil {
+			return v, fmt.Errorf("read the record of %s %s: %w", r.sort, req.Resource, err)
+		}
+	}
+	if s, ok := req.Now.(S); ok {
+		v.now = s
+	} else if s, ok := r.foreseen(w, req.Resource); ok {
+		v.now = s
+	} else if v.now, err = r.own.look(ctx, w, req.Resource); err != nil {
+		return v, err
+	}
+	if v.first() {
+		v.found = v.now
+	}
+	return v, nil
+}
+
+// judge makes the step and tells it.
+func (r sole[S]) judge(t *Turn, v view[S], g goal[S]) {
+	t.Acts = !bytes.Equal(encode(v.now), encode(g.to))
+	t.Leaves, t.Wild, t.Keeps, t.Units = g.to, g.wild && t.Acts, g.keeps, g.units
+	t.work = &soleWork[S]{motion[S]{resource: t.Resource, from: v.now, to: g.to, now: v.now, glyph: v.glyph, reverse: len(t.Set) == 0}}
+	step := &state.Step{
+		Lineage: t.Lineage, Leaf: t.Leaf, Sort: r.sort, Resource: t.Resource, Before: t.Record,
+		Inverse: encode(v.now), Expect: encode(g.to),
+	}
+	c := Change{
+		Effect: g.effect, Reason: g.reason, Diff: g.diff, Irreversible: g.irreversible,
+		Before: r.own.show(v.now), After: r.own.show(g.to),
+	}
+	if secret(v.glyph) || v.old != nil && secret(v.old) {
+		c.Secret, c.Diff = true, ""
+	}
+	if len(t.Set) == 0 {
+		r.judgeDrop(t, step, c, g)
+		return
+	}
+	op := state.Op("")
+	switch {
+	case v.old == nil:
+		op = state.Install
+	case CID(v.old) != CID(v.glyph):
+		op = state.Replace
+	case t.Acts:
+		op, c.Drift, c.Reason = state.Repair, true, "drifted: "+g.reason
+	default:
+		t.Noops = []scrolls.Key{v.glyph.Key}
+		return
+	}
+	if !t.Acts {
+		c.Effect = "record"
+	}
+	t.Step = step
+	t.Step.After = r.record(v, g, t.Acts)
+	t.part(v.glyph.Key, v.old, v.glyph, op, c, t.Acts)
+}
+
+// judgeDrop tells a removal.
+func (r sole[S]) judgeDrop(t *Turn, step *state.Step, c Change, g goal[S]) {
+	t.Step = step
+	if !t.Acts {
+		c.Effect, c.After = "forget", nil
+		if c.Reason == "" {
+			c.Reason = "it is as it was already"
+		}
+	}
+	for key, glyph := range t.Drop {
+		t.part(key, glyph, nil, state.Remove, c, t.Acts)
+	}
+}
+
+// record is the journal's record after a declared glyph's turn.
+func (r sole[S]) record(v view[S], g goal[S], changed bool) *state.Record {
+	rec := &state.Record{Sort: r.sort, Resource: v.Resource, Found: encode(v.found), After: encode(g.to)}
+	if v.Record != nil {
+		rec.Found = v.Record.Found
+		if len(v.Record.Layers) > 0 {
+			changed = changed || v.Record.Layers[0].Changed
+		}
+	}
+	if g.found != nil {
+		rec.Found = encode(*g.found)
+	}
+	rec.Layers = []state.Layer{{Key: v.glyph.Key, Lineage: v.Lineage, Glyph: v.glyph, Changed: changed}}
+	return rec
+}
+
+// Fit implements Reconciler: what comes after takes the turn for done.
+func (r sole[S]) Fit(w *World, t *Turn) error {
+	if s, ok := t.Leaves.(S); ok && t.Acts {
+		r.foresee(w, t.Resource, s)
+	}
+	return nil
+}
+
+// Sweep implements Reconciler: there are no by-products.
+func (sole[S]) Sweep(context.Context, *World) ([]*Turn, error) { return nil, nil }
+
+// Batch implements Reconciler.
+func (sole[S]) Batch([]*Turn) int { return 1 }
+
+// Join implements Reconciler.
+func (sole[S]) Join(context.Context, *World, []*Turn) error { return nil }
+
+// Capture implements Reconciler: a step's inverse is in its intent.
+func (r sole[S]) Capture(ctx context.Context, w *World, store Store, turns []*Turn) error {
+	c, ok := r.own.(capturer[S])
+	if !ok {
+		return nil
+	}
+	for _, t := range turns {
+		k, ok := t.work.(*soleWork[S])
+		if !ok || !t.Acts {
+			continue
+		}
+		k.m.step = t.Step
+		if err := c.capture(ctx, w, store, k.m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Enact implements Reconciler.
+func (r sole[S]) Enact(ctx context.Context, w *World, store Store, turns []*Turn) (int, error) {
+	defer w.forget()
+	for i, t := range turns {
+		k, ok := t.work.(*soleWork[S])
+		if !ok || !t.Acts {
+			continue
+		}
+		k.m.step = t.Step
+		if err := r.own.move(ctx, w, store, k.m); err != nil {
+			return i, err
+		}
+	}
+	return -1, nil
+}
+
+// Undo implements Reconciler.
+func (r sole[S]) Undo(ctx context.Context, w *World, store Store, s *state.Step) error {
+	m, acts, err := r.inverse(s)
+	if err != nil || !acts {
+		return err
+	}
+	defer w.forget()
+	w.forget()
+	if m.now, err = r.own.look(ctx, w, s.Resource); err != nil {
+		return err
+	}
+	return r.own.move(ctx, w, store, m)
+}
+
+// inverse is the motion that takes a step back, and whether the step did anything.
+func (r sole[S]) inverse(s *state.Step) (m motion[S], acts bool, err error) {
+	if bytes.Equal(s.Inverse, s.Expect) || len(s.Inverse) == 0 {
+		return m, false, nil // only its record changed
+	}
+	m = motion[S]{resource: s.Resource, reverse: true, step: s}
+	for _, part := range s.Glyphs {
+		if m.glyph = part.New; m.glyph == nil {
+			m.glyph = part.Old
+		}
+	}
+	err = json.Unmarshal(s.Inverse, &m.to)
+	if err == nil {
+		err = json.Unmarshal(s.Expect, &m.from)
+	}
+	if err != nil {
+		err = fmt.Errorf("read the step on %s %s: %w", r.sort, s.Resource, err)
+	}
+	return m, true, err
+}
+
+// Foresee implements Reconciler.
+func (r sole[S]) Foresee(w *World, s *state.Step) error {
+	m, acts, err := r.inverse(s)
+	if err == nil && acts {
+		r.foresee(w, s.Resource, m.to)
+	}
+	return err
+}
+
+// TellFound implements Teller.
+func (sole[S]) TellFound(found json.RawMessage) string {
+	var none S
+	if bytes.Equal(found, encode(none)) {
+		return "nothing"
+	}
+	return string(found)
+}
+
+// A soleSight is what a turn saw of a thing.
+type soleSight string
+
+// Same implements Sight.
+func (s soleSight) Same(other any) bool {
+	was, ok := other.(soleSight)
+	return !ok || s == was
+}
