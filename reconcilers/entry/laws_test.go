@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand"
 	"strings"
 	"testing"
@@ -175,6 +176,8 @@ type putOn struct {
 	w       Wish
 	receipt json.RawMessage
 }
+
+func (p putOn) String() string { return fmt.Sprintf("\n%s with %s", wishText(p.w), p.receipt) }
 
 // keepLaws puts random edits on a text and takes them off again.
 func keepLaws(t *rapid.T, f Format, text []byte, read func([]byte) (any, error)) {

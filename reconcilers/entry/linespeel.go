@@ -29,7 +29,7 @@ type op struct {
 	Raw  []byte `json:"raw,omitempty"`  // the value as golem spelled it
 	Bare bool   `json:"bare,omitempty"` // the key had no value before
 	Lead string `json:"lead,omitempty"` // a blank in front of the value that came with it
-	Head bool   `json:"head,omitempty"` // the block's head was made with the row
+	Head bool   `json:"head,omitempty"` // the block's head was made with the row; or heads were cut
 	Gap  bool   `json:"gap,omitempty"`  // and a blank line before it
 	Sep  string `json:"sep,omitempty"`  // the ending that the line before got
 	Prev string `json:"prev,omitempty"` // names the row before
@@ -38,8 +38,10 @@ type op struct {
 	// a new block, the comments that now stand in it.
 	Above []string `json:"above,omitempty"`
 	Below []string `json:"below,omitempty"`
-	// Any says that it may come back in any block: it holds heads.
-	Any bool `json:"any,omitempty"`
+	// Any says that what was cut may come back in any block: it begins with a head. Block is the
+	// one that it comes back into, where that is not the receipt's.
+	Any   bool   `json:"any,omitempty"`
+	Block string `json:"in_block,omitempty"`
 	// In is where in the value the splice is, and Inner what it does there.
 	In    int      `json:"in,omitempty"`
 	Inner *innerOp `json:"inner,omitempty"`
@@ -96,6 +98,7 @@ func (d *dialect) peelChanged(text []byte, w Wish, m mark) []byte {
 			text = out // somebody set the key anew
 		}
 	}
+	floor := 0
 	for k := len(m.Ops) - 1; k >= 0; k-- {
 		s, err := d.read(text, t)
 		if err != nil {
@@ -108,7 +111,7 @@ func (d *dialect) peelChanged(text []byte, w Wish, m mark) []byte {
 		case doAdd:
 			text = d.unadd(s, t, w, o)
 		case doCut:
-			text = d.uncut(s, t, o)
+			text, floor = d.uncut(s, t, w, o, floor)
 		}
 	}
 	if _, err := d.read(text, t); err != nil {
@@ -253,11 +256,42 @@ func (s *sheet) alone(i int, there []string) bool {
 	return true
 }
 
-// uncut puts a row back between its neighbours of old, or at the end of its block. A block
-// that is gone takes its rows along.
-func (d *dialect) uncut(s *sheet, t target, o op) []byte {
+// uncut puts rows back between their neighbours of old, or at the end of their block. A block
+// that is gone takes its rows along. Of a table in several places each comes back behind the
+// one before, which ends at floor; it gives the next floor.
+func (d *dialect) uncut(s *sheet, t target, w Wish, o op, floor int) ([]byte, int) {
+	if o.Block != "" {
+		t.block = o.Block
+	}
+	where := d.gapOf(s, t, o, floor)
+	if where < 0 && o.Head {
+		where = max(floor, s.behind(w.Steps[:max(0, len(w.Steps)-1)]))
+	}
+	if where < 0 {
+		blk := d.home(s, t, nil)
+		if blk < 0 {
+			return s.text, floor
+		}
+		where, _, _ = d.spot(s, blk, Wish{}, nil)
+	}
+	eol := ending(s.text, where)
+	rows := withEnding(o.Old, s.text)
+	if where > textStart(s.text) && s.text[where-1] != '\n' {
+		rows = append([]byte(eol), bytes.TrimRight(rows, "\r\n")...)
+	}
+	if where < len(s.text) && !bytes.HasSuffix(rows, []byte("\n")) {
+		rows = append(bytes.Clone(rows), eol...)
+	}
+	return apply(s.text, splice{At: where, End: where, With: rows}), where + len(rows)
+}
+
+// gapOf finds the place between the neighbours that rows had when they were cut, -1 for none.
+func (d *dialect) gapOf(s *sheet, t target, o op, floor int) int {
 	where, best, far := -1, 0, 0
 	for i := 0; i <= len(s.rows); i++ {
+		if (o.Head || o.Any) && s.offset(i) < floor || o.Head && !s.blockEnds(i) {
+			continue // what follows would become a part of what comes back
+		}
 		if !o.Any && (i > 0 && !d.alike(s, s.blocks[s.rows[i-1].block].name, t.block) || i == 0 && t.block != "") {
 			continue
 		}
@@ -272,22 +306,33 @@ func (d *dialect) uncut(s *sheet, t target, o op) []byte {
 			best, far, where = score, away, s.offset(i)
 		}
 	}
-	if where < 0 {
-		blk := d.home(s, t, nil)
-		if blk < 0 {
-			return s.text
+	return where
+}
+
+// behind is where the last table ends that lies in what steps lead to; the text's end for none.
+func (s *sheet) behind(steps []Step) int {
+	where := len(s.text)
+	if len(steps) == 0 {
+		return where
+	}
+	for _, r := range s.rows {
+		path := s.blocks[r.block].path
+		if (r.kind == pairRow || r.kind == headRow) && len(path) >= len(steps) && meant(path, steps) {
+			where = r.end
 		}
-		where, _, _ = d.spot(s, blk, Wish{}, nil)
 	}
-	eol := ending(s.text, where)
-	row := withEnding(o.Old, s.text)
-	if where > textStart(s.text) && s.text[where-1] != '\n' {
-		row = append([]byte(eol), bytes.TrimRight(row, "\r\n")...)
+	return where
+}
+
+// blockEnds says that a block ends before row i: nothing but blank lines and comments comes
+// before the next head.
+func (s *sheet) blockEnds(i int) bool {
+	for ; i < len(s.rows) && s.rows[i].kind != headRow; i++ {
+		if s.rows[i].kind != blankRow && s.rows[i].kind != commentRow {
+			return false
+		}
 	}
-	if where < len(s.text) && !bytes.HasSuffix(row, []byte("\n")) {
-		row = append(bytes.Clone(row), eol...)
-	}
-	return apply(s.text, splice{At: where, End: where, With: row})
+	return true
 }
 
 // offset is where row i begins, or the text ends.

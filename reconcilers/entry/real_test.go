@@ -3,11 +3,15 @@ package entry
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"go/build"
+	"maps"
 	"math/rand"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -41,7 +45,7 @@ func TestTheLawsHoldOnJSONAndYAMLThatNobodyHereWrote(t *testing.T) {
 				most = len(files)
 			}
 			step := max(1, len(files)/max(most, 1))
-			tried, edits, skipped, refused := 0, 0, 0, map[string]int{}
+			tried, edits, skipped, refused := 0, 0, 0, refusals{}
 			for i := 0; i < len(files); i += step {
 				text, err := os.ReadFile(files[i])
 				if err != nil {
@@ -55,7 +59,7 @@ func TestTheLawsHoldOnJSONAndYAMLThatNobodyHereWrote(t *testing.T) {
 				tried++
 				edits += realEdits(t, files[i], c.f, text, v, c.read, rand.New(rand.NewSource(int64(i))), refused)
 			}
-			t.Logf("%d files, %d edits, %d files are no %s for another parser; refused: %v", tried, edits, skipped, c.name, refused)
+			t.Logf("%d files, %d edits, %d files are no %s for another parser; refused:\n%s", tried, edits, skipped, c.name, refused)
 			if tried > 20 && edits < tried {
 				t.Errorf("only %d edits were made of %d files", edits, tried)
 			}
@@ -64,7 +68,7 @@ func TestTheLawsHoldOnJSONAndYAMLThatNobodyHereWrote(t *testing.T) {
 }
 
 // realEdits puts some edits on one text and takes them off again.
-func realEdits(t *testing.T, file string, f Format, text []byte, v any, read func([]byte) (any, error), r *rand.Rand, refused map[string]int) int {
+func realEdits(t *testing.T, file string, f Format, text []byte, v any, read func([]byte) (any, error), r *rand.Rand, refused refusals) int {
 	who := named{t, filepath.Base(file)}
 	var texts [][]byte
 	var edits []putOn
@@ -73,8 +77,7 @@ func realEdits(t *testing.T, file string, f Format, text []byte, v any, read fun
 		w := realWish(v, r)
 		out, receipt, err := f.Put(now, w)
 		if err != nil {
-			_, why, _ := strings.Cut(err.Error(), ": ")
-			refused[fmt.Sprintf("%.40s", why)]++
+			refused.add(err, file)
 			continue
 		}
 		keepBack(who, f, now, w, out, receipt)
@@ -83,7 +86,7 @@ func realEdits(t *testing.T, file string, f Format, text []byte, v any, read fun
 		}
 		after := wished(v, w)
 		have, err := read(out)
-		if err != nil || !sameValue(have, after) {
+		if err != nil || !sameDoc(f, have, after) {
 			t.Fatalf("%s: put of %+v: %v; another value changed", file, w, err)
 		}
 		texts, edits = append(texts, now), append(edits, putOn{w, receipt})
@@ -102,11 +105,11 @@ func realEdits(t *testing.T, file string, f Format, text []byte, v any, read fun
 		have, _ := read(theirs)
 		object, _ := have.(map[string]any)
 		if object["a stranger's"] != "was here" {
-			t.Fatalf("%s: what a stranger wrote is gone", file)
+			t.Fatalf("%s: what a stranger wrote is gone from\n%q\nafter %+v on\n%q", file, theirs, edits, text)
 		}
 		delete(object, "a stranger's")
-		if was, err := read(text); err == nil && was != nil && !sameValue(any(object), was) {
-			t.Fatalf("%s: after a stranger's edit not all came back:\n%s", file, theirs)
+		if was, err := read(text); err == nil && was != nil && !sameDoc(f, any(object), was) {
+			t.Fatalf("%s: after a stranger's edit not all came back:\n%q\nafter %+v on\n%q", file, theirs, edits, text)
 		}
 	}
 	return len(edits)
@@ -151,4 +154,57 @@ func realWish(v any, r *rand.Rand) Wish {
 	}
 	w.Value = []any{"golem's value", json.Number("42"), true, nil, []any{"a", json.Number("1")}, map[string]any{"k": []any{}, "l": "x: y"}}[r.Intn(6)]
 	return w
+}
+
+// sameDoc says whether two texts say the same. In TOML a table is there by what is in it.
+func sameDoc(f Format, a, b any) bool {
+	if _, is := f.(tomlFormat); is {
+		return sameValue(unfilled(a), unfilled(b))
+	}
+	return sameValue(a, b)
+}
+
+// unfilled is a value without the tables in it that hold nothing.
+func unfilled(v any) any {
+	if list, ok := v.([]any); ok {
+		list = slices.Clone(list)
+		for i := range list {
+			list[i] = unfilled(list[i])
+		}
+		return list
+	}
+	object, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	rest := map[string]any{}
+	for name, m := range object {
+		if m = unfilled(m); !isEmpty(m) {
+			rest[name] = m
+		}
+	}
+	return rest
+}
+
+// refusals counts what is refused by its reason, with the texts that it was about.
+type refusals map[string][]string
+
+func (r refusals) add(err error, file string) {
+	why := err.Error()
+	var place *PlaceError
+	if errors.As(err, &place) {
+		why = place.Why
+	}
+	why = numbers.ReplaceAllString(why, "N")
+	r[why] = append(r[why], file)
+}
+
+var numbers = regexp.MustCompile("`[^`]*`|\"[^\"]*\"|[0-9]+")
+
+func (r refusals) String() string {
+	var b strings.Builder
+	for _, why := range slices.Sorted(maps.Keys(r)) {
+		fmt.Fprintf(&b, "%6d %.100s (%s)\n", len(r[why]), why, r[why][0])
+	}
+	return b.String()
 }

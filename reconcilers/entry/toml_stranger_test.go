@@ -23,6 +23,12 @@ func TestTOMLStrangers(t *testing.T) {
 		{"a key set anew", "a = 1\nb = 2\n", "b = 3\na = 4\n", "a = 1\nb = 3\n", Wish{Steps: steps("a"), Absent: true}},
 		{"a table set anew", "[t]\na = 1\n[u]\nb = 2\n", "[u]\nb = 3\n[t]\nc = 4\n", "[t]\na = 1\n[u]\nb = 3\n", Wish{Steps: steps("t"), Absent: true}},
 		{"a key in golem's table", "a = 1\n", "a = 1\n\n[t]\nk = 1\nl = 2\n", "a = 1\n\n[t]\nl = 2\n", Wish{Steps: steps("t", "k"), Value: json.Number("1")}},
+		{"a key before a table that was cut", "[t]\na = 1\n", "b = 2\n", "b = 2\n[t]\na = 1\n", Wish{Steps: steps("t"), Absent: true}},
+		{"a key before a list that was cut", "[[i]]\na = 1\n\n[[i]]\na = 2\n", "\nb = 2\n", "\nb = 2\n[[i]]\na = 1\n[[i]]\na = 2\n", Wish{Steps: steps("i"), Absent: true}},
+		{
+			"dotted keys of a table that was cut", "[f]\na.c = 1\n\n[f.a.t]\ns = 1\n", "\n[f]\nx = 1\n", "\n[f]\na.c = 1\nx = 1\n[f.a.t]\ns = 1\n",
+			Wish{Steps: steps("f", "a"), Absent: true},
+		},
 		{"golem's table renamed", "a = 1\n", "a = 1\n\n[s]\nk = 1\n", "a = 1\n\n[s]\nk = 1\n", Wish{Steps: steps("t", "k"), Value: json.Number("1")}},
 		{"no TOML any more", "a = 1\n", "a = 2\nb\n", "a = 2\nb\n", Wish{Steps: steps("a"), Value: json.Number("2")}},
 	} {

@@ -119,7 +119,14 @@ func (e *tomlEdit) cutTable() (mark, error) {
 			k--
 		}
 		o := cutOp(s, gone, gone[k], gone[j])
-		o.Any = true
+		if first := s.rows[gone[k]]; first.kind == headRow {
+			o.Any = true
+		} else {
+			o.Block = s.blocks[first.block].name
+		}
+		for _, r := range s.rows[gone[k] : gone[j]+1] {
+			o.Head = o.Head || r.kind == headRow
+		}
 		m.Ops = append(m.Ops, o)
 		k--
 	}

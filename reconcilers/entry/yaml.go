@@ -20,7 +20,7 @@ type yamlReceipt struct {
 	// made the document.
 	Did string `json:"did"`
 	Old []byte `json:"old,omitempty"`
-	// Value is what was cut or replaced, as JSON; nothing where JSON cannot say it.
+	// Value is what was cut or replaced, as JSON.
 	Value json.RawMessage `json:"value,omitempty"`
 	Depth int             `json:"depth,omitempty"` // how many steps led to something already
 	// After is a hash of the member before one that was added to a list.
@@ -56,7 +56,8 @@ type yamlDoc struct {
 	*yamlReader
 	from   int
 	root   *yamlNode // nil for nothing but comments
-	levels []yamlLevel
+	steps  []Step
+	levels []yamlLevel // along the steps, as far as they lead
 }
 
 // openYAML reads one document.
@@ -133,7 +134,7 @@ func marker(line []byte, mark string) bool {
 
 // walk goes the way of some steps, as far as it leads.
 func (d *yamlDoc) walk(steps []Step) error {
-	d.levels = nil
+	d.steps, d.levels = steps, nil
 	n := d.root
 	for _, step := range steps {
 		if n == nil || n.kind == yamlNone {
@@ -268,7 +269,28 @@ func (yamlFormat) open(text []byte, w Wish) (*yamlDoc, []any, error) {
 	if w.Document >= len(docs) {
 		return nil, nil, &PlaceError{Why: "its documents cannot be told from each other"}
 	}
-	return d, docs, d.walk(w.Steps)
+	if err := d.walk(w.Steps); err != nil {
+		return d, docs, err
+	}
+	return d, docs, d.known(docs[w.Document])
+}
+
+// known refuses a way that ends where the other parser sees it go on: by a name that is
+// spelled by an alias, a tag or in brackets.
+func (d *yamlDoc) known(v any) error {
+	if len(d.levels) == 0 {
+		return nil
+	}
+	l := d.levels[len(d.levels)-1]
+	if _, there := lookup(v, d.steps[:len(d.levels)]); l.hit != nil || !there {
+		return nil
+	}
+	for _, e := range l.node.entries {
+		if !e.named {
+			return at(d.text, e.key, "this name is spelled in a way that cannot be edited around")
+		}
+	}
+	return at(d.text, l.node.start, "the name %s cannot be told from the others here", quote(d.steps[len(d.levels)-1].Name))
 }
 
 // Holds implements Format.
@@ -299,7 +321,7 @@ func (f yamlFormat) Put(text []byte, w Wish) ([]byte, json.RawMessage, error) {
 	}
 	if w.Absent || r.Did == "set" {
 		was, _ := lookup(docs[w.Document], w.Steps)
-		r.Value, _ = json.Marshal(was) // what JSON cannot say stays out
+		r.Value, _ = json.Marshal(was) // plain values have always a spelling
 	}
 	receipt := r.encode()
 	if err := f.prove(text, out, w, docs, receipt); err != nil {

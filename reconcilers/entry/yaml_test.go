@@ -312,3 +312,32 @@ func TestYAMLRefusesWithThePlace(t *testing.T) {
 		t.Error("a document that is not there was edited")
 	}
 }
+
+// TestYAMLNamesThatAreSpelledOddly: a name with an anchor or a tag is the name; one that an
+// alias stands for is not edited, and not written a second time.
+func TestYAMLNamesThatAreSpelledOddly(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		w          Wish
+		want       string // the text; or a refusal, from its place on
+	}{
+		{"an anchor is set", "x: 1\n&a k: 1\n", Wish{Steps: dotted("k"), Value: "v"}, "x: 1\n&a k: v\n"},
+		{"an anchor goes", "x: 1\n&a k: 1\n", Wish{Steps: dotted("k"), Absent: true}, "x: 1\n"},
+		{"an anchor in brackets", "{&a k: 1, x: 1}\n", Wish{Steps: dotted("k"), Value: "v"}, "{&a k: v, x: 1}\n"},
+		{"a tag", "x: 1\n!!str 7: 1\n", Wish{Steps: dotted("7"), Value: "v"}, "x: 1\n!!str 7: v\n"},
+		{"an anchor that is used", "x: 1\n&a k: 1\ny: *a\n", Wish{Steps: dotted("k"), Absent: true}, "line 1, column 1: it cannot be edited safely"},
+		{"an alias goes", "x: &a k\n*a : 1\n", Wish{Steps: dotted("k"), Absent: true}, "line 2, column 1: this name is spelled in a way"},
+		{"an alias is set", "x: &a k\n*a : 1\n", Wish{Steps: dotted("k"), Value: "v"}, "line 2, column 1: this name is spelled in a way"},
+		{"beside an alias", "x: &a k\n*a : 1\n", Wish{Steps: dotted("l"), Value: "v"}, "x: &a k\n*a : 1\nl: v\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if !strings.HasPrefix(c.want, "line") {
+				keepExact(t, yamlFormat{}, c.text, c.w, c.want)
+				return
+			}
+			if out, _, err := (yamlFormat{}).Put([]byte(c.text), c.w); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+				t.Fatalf("put gave %q, %v", out, err)
+			}
+		})
+	}
+}

@@ -150,10 +150,10 @@ func (y *yamlReader) flowPlain(pos, limit int) int {
 // yamlName reads a name; no, where it is not a scalar that is known without looking
 // elsewhere.
 func yamlName(raw []byte) (string, bool) {
-	if len(raw) == 0 || bytes.IndexByte([]byte("&*!?[{|>"), raw[0]) >= 0 || !utf8.Valid(raw) {
+	if len(raw) == 0 || bytes.IndexByte([]byte("*?[{|>"), raw[0]) >= 0 || !utf8.Valid(raw) {
 		return "", false
 	}
-	if raw[0] != '"' && raw[0] != '\'' && bytes.IndexByte(raw, '\n') < 0 {
+	if bytes.IndexByte([]byte("\"'&!"), raw[0]) < 0 && bytes.IndexByte(raw, '\n') < 0 {
 		return string(raw), true
 	}
 	var n yaml.Node

@@ -67,7 +67,7 @@ func jsonValue(raw json.RawMessage) (v any, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	err := d.Decode(&v)
-	return v, err == nil
+	return fromReceipt(v), err == nil
 }
 
 // A yamlPeel takes one edit off. What it finds are splices; none, where there is nothing

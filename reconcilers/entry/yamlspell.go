@@ -132,8 +132,20 @@ func (st *yamlStyle) scalar(v any) string {
 		return yamlNumber(string(v))
 	case bool:
 		return fmt.Sprint(v)
+	case yamlOther:
+		return v.spell(st)
 	}
 	return "null"
+}
+
+// spell is the tag and the text, which is what the value came from.
+func (o yamlOther) spell(st *yamlStyle) string {
+	tag := o.tag
+	if !strings.HasPrefix(tag, "!") {
+		tag = "!<" + tag + ">"
+	}
+	in := yamlStyle{quote: '"', newline: st.newline}
+	return tag + " " + in.str(o.text)
 }
 
 // yamlNumber spells a number so that readers of every version of YAML take it for one: an

@@ -21,9 +21,33 @@ const maxNodes = 1 << 20
 // only.
 type yamlOther struct{ tag, text string }
 
-// MarshalJSON implements json.Marshaler: it cannot be said.
+// otherName is what a value that JSON has not is spelled with in a receipt: a name that no
+// mapping of YAML has.
+const otherName = "\x00yaml"
+
+// MarshalJSON implements json.Marshaler.
 func (o yamlOther) MarshalJSON() ([]byte, error) {
-	return nil, fmt.Errorf("a value of the tag %s has no JSON", o.tag)
+	return json.Marshal(map[string][]string{otherName: {o.tag, o.text}})
+}
+
+// fromReceipt is a value of a receipt with what JSON has not in its place again.
+func fromReceipt(v any) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = fromReceipt(v[i])
+		}
+	case map[string]any:
+		if said, ok := v[otherName].([]any); ok && len(said) == 2 {
+			tag, _ := said[0].(string)
+			text, _ := said[1].(string)
+			return yamlOther{tag, text}
+		}
+		for name := range v {
+			v[name] = fromReceipt(v[name])
+		}
+	}
+	return v
 }
 
 // readYAML reads the documents of a stream as plain values, by a parser that is not the
