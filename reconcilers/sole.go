@@ -53,6 +53,12 @@ type capturer[S any] interface {
 	capture(ctx context.Context, w *World, store Store, m motion[S]) error
 }
 
+// A fitter is an owner that has to see what the turns before leave: what it needs of the
+// host is checked, and by-products are noted, in the order of the run.
+type fitter[S any] interface {
+	fit(w *World, t *Turn, m motion[S]) error
+}
+
 // A view is all there is to know of a thing when a turn is worked out.
 type view[S any] struct {
 	Request
@@ -82,6 +88,9 @@ type goal[S any] struct {
 	keeps        []state.Kept
 	// forget leaves the thing as it is and drops it from the journal.
 	forget bool
+	// postpone leaves it to the run's last wave, which works the turn out anew: what is in
+	// the way goes in this run.
+	postpone bool
 	// wild says that the step may change anything on the host.
 	wild  bool
 	units []UnitEffect
@@ -96,6 +105,8 @@ type motion[S any] struct {
 	from, to, now S
 	// glyph is the declared one, or the one that goes; nil where a by-product is swept.
 	glyph *scrolls.Glyph
+	// old is the glyph in force before the step; nil for none.
+	old *scrolls.Glyph
 	// reverse says that a step is taken back, or a record's found state given back by one.
 	reverse bool
 	step    *state.Step
@@ -170,6 +181,10 @@ func (r sole[S]) Turn(ctx context.Context, w *World, req Request) (*Turn, error)
 	if err != nil {
 		return nil, err
 	}
+	if g.postpone {
+		t.Postpone = true
+		return t, nil
+	}
 	if g.forget {
 		g.to = v.now
 	}
@@ -219,7 +234,7 @@ func (r sole[S]) view(ctx context.Context, w *World, req Request) (view[S], erro
 func (r sole[S]) judge(t *Turn, v view[S], g goal[S]) {
 	t.Acts = !bytes.Equal(encode(v.now), encode(g.to))
 	t.Leaves, t.Wild, t.Keeps, t.Units = g.to, g.wild && t.Acts, g.keeps, g.units
-	t.work = &soleWork[S]{motion[S]{resource: t.Resource, from: v.now, to: g.to, now: v.now, glyph: v.glyph, reverse: len(t.Set) == 0}}
+	t.work = &soleWork[S]{motion[S]{resource: t.Resource, from: v.now, to: g.to, now: v.now, glyph: v.glyph, old: v.old, reverse: len(t.Set) == 0}}
 	step := &state.Step{
 		Lineage: t.Lineage, Leaf: t.Leaf, Sort: r.sort, Resource: t.Resource, Before: t.Record,
 		Inverse: encode(v.now), Expect: encode(g.to),
@@ -287,6 +302,13 @@ func (r sole[S]) record(v view[S], g goal[S], changed bool) *state.Record {
 
 // Fit implements Reconciler: what comes after takes the turn for done.
 func (r sole[S]) Fit(w *World, t *Turn) error {
+	if f, ok := r.own.(fitter[S]); ok && t.Acts {
+		if k, ok := t.work.(*soleWork[S]); ok {
+			if err := f.fit(w, t, k.m); err != nil {
+				return err
+			}
+		}
+	}
 	if s, ok := t.Leaves.(S); ok && t.Acts {
 		r.foresee(w, t.Resource, s)
 	}
@@ -358,6 +380,7 @@ func (r sole[S]) inverse(s *state.Step) (m motion[S], acts bool, err error) {
 	}
 	m = motion[S]{resource: s.Resource, reverse: true, step: s}
 	for _, part := range s.Glyphs {
+		m.old = part.Old
 		if m.glyph = part.New; m.glyph == nil {
 			m.glyph = part.Old
 		}
