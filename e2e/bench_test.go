@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"bufio"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -52,12 +54,8 @@ func filesScroll(n int) string {
 
 // golem runs and times one command.
 func (x *benched) golem(args ...string) time.Duration {
-	line := append([]string{"--root", x.root, "--state", x.dir + "/journal/planroom.db"}, args...)
-	start := time.Now()
-	if out, err := exec.Command(x.bin, line...).CombinedOutput(); err != nil {
-		x.b.Fatalf("%v: %v\n%s", args, err, out)
-	}
-	return time.Since(start)
+	var most int64
+	return x.peak(&most, args...)
 }
 
 // rawWrite is the durable limit of writing n files: temps, one syncfs, renames, one
@@ -174,4 +172,109 @@ func BenchmarkLines(b *testing.B) {
 	}
 	b.ReportMetric(float64(apply)/float64(write), "apply/raw")
 	b.ReportMetric(float64(again)/float64(read), "again/raw")
+}
+
+// writeLargeJSON writes a JSON file of some 50 MB, never holding all of it: the most memory
+// of a process that is started later counts from this one's.
+func writeLargeJSON(name string) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w := bufio.NewWriter(f)
+	n, err := fmt.Fprint(w, "{\n  \"list\": [\n")
+	for i := 0; err == nil && n < 50_000_000; i++ {
+		var more int
+		more, err = fmt.Fprintf(w, "    {\"id\": %d, \"name\": \"member \\u00e9 %d\", \"tags\": [\"a\", \"b\"], \"ratio\": %d.5e-3, \"on\": true},\n", i, i, i)
+		n += more
+	}
+	if err == nil {
+		_, err = fmt.Fprint(w, "    {}\n  ],\n  \"last\": {\"key\": 1}\n}\n")
+	}
+	if err == nil {
+		err = w.Flush()
+	}
+	return err
+}
+
+// copied times cp, synced as golem syncs what it puts in place: the file, then its name.
+func (x *benched) copied(from, to string) time.Duration {
+	start := time.Now()
+	x.must(exec.Command("cp", from, to).Run())
+	for _, name := range []string{to, filepath.Dir(to)} {
+		f, err := os.Open(name)
+		x.must(err)
+		x.must(f.Sync())
+		x.must(f.Close())
+	}
+	return time.Since(start)
+}
+
+// parsed times one parse by encoding/json, and one look by it whether the text is JSON.
+func parsed(b *testing.B, name string) (parse, scan time.Duration) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	start := time.Now()
+	if !json.Valid(text) {
+		b.Fatal("it is no JSON")
+	}
+	scan = time.Since(start)
+	start = time.Now()
+	var all any
+	if err := json.Unmarshal(text, &all); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(start), scan
+}
+
+// BenchmarkJSON50MB changes one key of a 50 MB file by the whole of golem, as ratios to cp
+// and one parse, and to cp and the mere look whether the text is JSON; and prints the most
+// memory that golem held.
+func BenchmarkJSON50MB(b *testing.B) {
+	const entry = "entry \"k\" {\n  path  = \"/etc/large.json\"\n  key   = \"last.key\"\n  value = %d\n}\n"
+	var plan, apply, again, replace, destroy, raw time.Duration
+	var most int64
+	source := filepath.Join(b.TempDir(), "large.json")
+	if err := writeLargeJSON(source); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		x := newBenched(b, 1, fmt.Sprintf(entry, 2))
+		scroll, file := x.dir+"/scroll", x.root+"/etc/large.json"
+		raw += x.copied(source, file)
+		plan += x.peak(&most, "plan", scroll)
+		apply += x.peak(&most, "apply", scroll, "--auto-approve")
+		again += x.peak(&most, "plan", "--detailed-exitcode", scroll)
+		x.must(os.WriteFile(scroll+"/a.hcl", []byte("name = \"bench\"\n"+fmt.Sprintf(entry, 3)), 0o644))
+		replace += x.peak(&most, "apply", scroll, "--auto-approve")
+		destroy += x.peak(&most, "destroy", scroll, "--auto-approve")
+		x.must(exec.Command("cmp", file, source).Run())
+		x.must(os.RemoveAll(x.dir))
+	}
+	if most <= ownPeak() {
+		b.Log("golem held less than this process did before")
+	} else {
+		b.ReportMetric(float64(most)/1e6, "MB-peak")
+	}
+	parse, scan := parsed(b, source) // last: it takes much memory
+	parse, scan = parse*time.Duration(b.N), scan*time.Duration(b.N)
+	for name, took := range map[string]time.Duration{"plan": plan, "apply": apply, "again": again, "replace": replace, "destroy": destroy} {
+		b.ReportMetric(float64(took)/float64(raw+parse), name+"/cp+parse")
+		b.ReportMetric(float64(took)/float64(raw+scan), name+"/cp+scan")
+	}
+}
+
+// peak runs and times one command, and notes the most memory that any has held.
+func (x *benched) peak(most *int64, args ...string) time.Duration {
+	cmd := exec.Command(x.bin, append([]string{"--root", x.root, "--state", x.dir + "/journal/planroom.db"}, args...)...)
+	start := time.Now()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		x.b.Fatalf("%v: %v\n%s", args, err, out)
+	}
+	took := time.Since(start)
+	*most = max(*most, maxRSS(cmd))
+	return took
 }

@@ -211,7 +211,6 @@ func (k *work) judgeEdit(g *scrolls.Glyph) {
 	diff, put := k.diffs[g.Key]
 	c := Change{Effect: "write", Diff: diff, After: k.pathView()}
 	k.hide(&c, g)
-	shows := k.now.Type == File && k.now.data != nil && kind.edit.holds(g, k.now.data)
 	switch {
 	case old == nil:
 		did := k.did(g, kind)
@@ -230,7 +229,7 @@ func (k *work) judgeEdit(g *scrolls.Glyph) {
 		c.Reason = "changed"
 		k.diffEdit(&c, kind, g)
 		k.tell(g.Key, old, g, state.Replace, c, k.t.Acts)
-	case !shows && !k.r.Blind && k.t.Acts:
+	case k.t.Acts && !k.r.Blind && !k.shows(kind, g):
 		c.Reason, c.Drift = "drifted: it is gone, removed by hand", true
 		if off := k.peels[g.Key]; off.tail >= 0 || len(off.lost) > 0 || takesAway(g.Attrs) {
 			c.Reason = "drifted: it is not so any more, changed by hand"
@@ -243,6 +242,11 @@ func (k *work) judgeEdit(g *scrolls.Glyph) {
 	}
 }
 
+// shows says whether what stands there shows an edit.
+func (k *work) shows(kind Kind, g *scrolls.Glyph) bool {
+	return k.now.Type == File && k.now.data != nil && kind.edit.holds(g, k.now.data)
+}
+
 // diffEdit shows what becomes of an edit that is there in one form or another: what is on
 // the disk against the same with the edit taken off and put on as it is to be.
 func (k *work) diffEdit(c *Change, kind Kind, g *scrolls.Glyph) {
@@ -253,11 +257,17 @@ func (k *work) diffEdit(c *Change, kind Kind, g *scrolls.Glyph) {
 		if layer.Key != g.Key {
 			continue
 		}
-		off := kind.edit.peel(layer.Glyph, layer.Inverse, k.now.data)
-		if put, err := kind.edit.put(g, off.content, off.tail); err == nil {
-			if diff := unified(k.now.data, put.content); diff != "" {
-				c.Diff = diff
+		next := k.want.data
+		if len(k.s.edits) > 1 || len(k.edits) > 1 || k.base != nil { // others change too
+			off := k.without(layer, kind)
+			put, err := kind.edit.put(g, off.content, off.tail)
+			if err != nil {
+				continue
 			}
+			next = put.content
+		}
+		if diff := unified(k.now.data, next); diff != "" {
+			c.Diff = diff
 		}
 	}
 }
@@ -380,11 +390,20 @@ func (k *work) removeEdit(layer state.Layer) (effect, reason string) {
 
 // peelDiff shows what taking one edit off does, other edits aside.
 func (k *work) peelDiff(layer state.Layer, kind Kind) string {
-	if k.now.Type != File || k.now.data == nil {
+	if k.now.Type != File || k.now.data == nil || k.r.Untold {
 		return ""
 	}
-	off := kind.edit.peel(layer.Glyph, layer.Inverse, k.now.data)
-	return unified(k.now.data, off.content)
+	return unified(k.now.data, k.without(layer, kind).content)
+}
+
+// without is what stands there with one edit taken off, others aside.
+func (k *work) without(layer state.Layer, kind Kind) peelResult {
+	if len(k.s.edits) == 1 && k.t.reckoned.bare != nil {
+		off := k.peels[layer.Key]
+		off.content = k.t.reckoned.bare
+		return off
+	}
+	return kind.edit.peel(layer.Glyph, layer.Inverse, k.now.data)
 }
 
 // left is what the record says golem left at the path.

@@ -131,6 +131,8 @@ type Request struct {
 	Late bool
 	// Now, where set, is what the resource will be by then.
 	Now any
+	// Planned, where set, is the turn as the plan worked it out: this is a second look.
+	Planned *Turn
 }
 
 // A Turn is what one leaf's turn does to one resource: the step as the journal will
@@ -162,7 +164,8 @@ type Turn struct {
 	// Acts says whether the host is changed at all.
 	Acts bool
 
-	work any // what a reconciler other than surfaces works with
+	reckoned reckoning // what was worked out of bytes alone
+	work     any       // what a reconciler other than surfaces works with
 	// lender is the package whose file was found at the path, and lent says that it is
 	// there.
 	lender string

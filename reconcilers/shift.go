@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -330,7 +330,7 @@ func bare(err error) error {
 func (n Node) open(blobs Blobs) (io.ReadCloser, error) {
 	switch {
 	case n.data != nil:
-		return io.NopCloser(strings.NewReader(string(n.data))), nil
+		return io.NopCloser(bytes.NewReader(n.data)), nil
 	case n.local != "":
 		return os.Open(n.local)
 	case n.Blob != "":

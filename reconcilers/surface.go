@@ -103,7 +103,7 @@ func (k *work) observe() error {
 	if len(k.edits)+len(k.s.edits) > 0 {
 		keep = maxEdit
 	}
-	n, err := k.w.Host.observe(k.w.d, k.r.Resource, keep)
+	n, err := k.lookAgain(keep)
 	k.now = n
 	return err
 }
@@ -145,7 +145,7 @@ func (k *work) findBeneath() {
 	}
 	if len(k.s.edits) > 0 && k.now.Type == File && k.now.data != nil {
 		var content []byte
-		content, k.peels = k.s.peelAll(k.now.data)
+		content, k.peels = k.peeled()
 		if !bytes.Equal(content, k.now.data) {
 			k.bare = withContent(k.now, content)
 			k.bare.Mtime = 0 // of what it would be without golem nobody knows the time,
@@ -176,8 +176,10 @@ func (k *work) findBeneath() {
 }
 
 // withContent is a node with other bytes and the same metadata.
-func withContent(n Node, content []byte) Node {
-	f := fileNode(content)
+func withContent(n Node, content []byte) Node { return n.with(fileNode(content)) }
+
+// with is a node with the bytes of another and its own metadata.
+func (n Node) with(f Node) Node {
 	n.Size, n.Hash, n.data, n.Blob, n.local = f.Size, f.Hash, f.data, "", ""
 	return n
 }
@@ -268,14 +270,48 @@ func (k *work) putEdits() error {
 	default:
 		return fmt.Errorf("edit %s: it is a %s, not a file", quote(k.r.Resource), k.want.Type)
 	}
-	for i := range k.edits {
+	if err := k.putAll(content); err != nil {
+		return err
+	}
+	for i, put := range k.t.reckoned.puts {
+		missing = missing && !put.changed
 		layer := &k.edits[i]
-		kind, _ := KindOf(layer.Glyph.Kind)
+		layer.Inverse, layer.Changed = put.inverse, layer.Changed || put.changed
+	}
+	if missing { // none of them needs a file
+		k.want, k.made = absent(), made
+		return nil
+	}
+	if edited := k.want.with(k.t.reckoned.all); edited.Hash != k.want.Hash || k.want.Type == Absent {
+		edited.Mtime = 0
+		k.want = edited
+	}
+	return nil
+}
+
+// putAll puts the edits on content, one on the other, unless the plan did so.
+func (k *work) putAll(content []byte) error {
+	r := &k.t.reckoned
+	r.on, r.layer, r.hints, r.puts = k.want, slices.Clone(k.edits), nil, nil
+	for _, layer := range k.edits {
 		hint := -1
 		if off, ok := k.peels[layer.Key]; ok && k.base == nil {
 			hint = off.tail
 		}
-		put, err := kind.edit.put(layer.Glyph, content, hint)
+		r.hints = append(r.hints, hint)
+	}
+	if p := k.planned(); k.r.Untold && p.putsAgain(k.want, k.edits, r.hints) {
+		r.puts, r.all = p.puts, p.all
+		for i, put := range r.puts {
+			if put.changed {
+				k.diffs[k.edits[i].Key] = ""
+			}
+		}
+		return nil
+	}
+	for i, layer := range k.edits {
+		kind, _ := KindOf(layer.Glyph.Kind)
+		put, err := kind.edit.put(layer.Glyph, content, r.hints[i])
 		if err != nil {
 			return k.placed(layer.Glyph, err)
 		}
@@ -285,19 +321,10 @@ func (k *work) putEdits() error {
 				k.diffs[layer.Key] = unified(content, put.content)
 			}
 		}
-		layer.Inverse = put.inverse
-		layer.Changed = layer.Changed || put.changed
-		content = put.content
-		missing = missing && !put.changed
+		content, put.content = put.content, nil
+		r.puts = append(r.puts, put)
 	}
-	if missing { // none of them needs a file
-		k.want, k.made = absent(), made
-		return nil
-	}
-	if edited := withContent(k.want, content); edited.Hash != k.want.Hash || k.want.Type == Absent {
-		edited.Mtime = 0
-		k.want = edited
-	}
+	r.all = fileNode(content)
 	return nil
 }
 

@@ -80,7 +80,11 @@ type splice struct {
 
 // apply makes splices of a text, which do not overlap and are in order.
 func apply(text []byte, splices ...splice) []byte {
-	var out []byte
+	size := len(text)
+	for _, s := range splices {
+		size += len(s.With) - (s.End - s.At)
+	}
+	out := make([]byte, 0, size) // at once: a text may be large
 	last := 0
 	for _, s := range splices {
 		out = append(append(out, text[last:s.At]...), s.With...)
