@@ -18,15 +18,20 @@ var (
 	jsonFlag    = &cli.BoolFlag{Name: "json", Usage: "print JSON"}
 	blindFlag   = &cli.BoolFlag{Name: "no-observe", Usage: "compare with the journal only; look for no drift"}
 	approveFlag = &cli.BoolFlag{Name: "auto-approve", Usage: "do not ask before changing the host"}
+	targetFlag  = &cli.StringSliceFlag{Name: "target", Usage: "only `WHAT`: a key, a pattern of keys, or a leaf"}
+	excludeFlag = &cli.StringSliceFlag{Name: "exclude", Usage: "all but `WHAT`; both may be repeated"}
 	quietFlag   = &cli.BoolFlag{Name: "quiet", Usage: "print nothing when there is nothing to do"}
 )
 
 func (a *app) planCommand() *cli.Command {
 	return &cli.Command{
 		Name: "plan", Usage: "show what apply would do; change nothing", ArgsUsage: "[PATH]",
-		Description: "Exit codes: 0 done (with --detailed-exitcode: no changes), 1 error,\n2 changes (only with --detailed-exitcode), 130 interrupted.",
+		Description: "--target and --exclude plan a part: a key, a pattern of keys, or a leaf.\n" +
+			"    golem plan --target nginx --exclude 'service:*'\n" +
+			"Exit codes: 0 done (with --detailed-exitcode: no changes), 1 error,\n" +
+			"2 changes (only with --detailed-exitcode), 130 interrupted.",
 		Flags: []cli.Flag{
-			jsonFlag, blindFlag,
+			jsonFlag, blindFlag, targetFlag, excludeFlag,
 			&cli.BoolFlag{Name: "destroy", Usage: "plan what destroy would do"},
 			&cli.BoolFlag{Name: "detailed-exitcode", Usage: "exit 2 when there are changes"},
 		},
@@ -78,7 +83,7 @@ func (s *session) plan(ctx context.Context, g goal) (*plan.Plan, error) {
 	in := plan.Input{
 		Context: ctx,
 		Scroll:  g.wanted(), Policies: g.policies, Lineage: g.lineage, Host: s.host.Name(), Snapshot: snap, World: world,
-		Blind: s.c.Bool("no-observe"), Destroy: g.destroy,
+		Blind: s.c.Bool("no-observe"), Destroy: g.destroy, Choice: s.choice(),
 	}
 	if g.back != nil {
 		interrupted := snap.Dead != nil && snap.Dead.Run.Lineage == g.lineage
@@ -96,6 +101,11 @@ func (a *app) show(c *cli.Command, p *plan.Plan) error {
 		return p.JSON(a.out)
 	}
 	return p.Text(a.printer(a.out))
+}
+
+// choice is what of the scroll the flags choose.
+func (s *session) choice() *plan.Choice {
+	return plan.MakeChoice(s.c.StringSlice("target"), s.c.StringSlice("exclude"))
 }
 
 // A goal is what a run is to reach.
@@ -148,9 +158,11 @@ func (*unnamedError) Hint() string { return "golem destroy --name NAME needs no 
 func (a *app) applyCommand() *cli.Command {
 	return &cli.Command{
 		Name: "apply", Usage: "bring the host to the scroll", ArgsUsage: "[PATH]",
-		Description: "Exit codes: 0 settled, 1 error before anything was touched, 3 partial: a leaf was\n" +
-			"rolled back or a reverse failed, 4 another run holds the journal, 130 interrupted.",
-		Flags:  []cli.Flag{jsonFlag, quietFlag, approveFlag, blindFlag, confirmFlag},
+		Description: "    golem apply --target nginx    only that leaf, key or pattern of keys\n" +
+			"Exit codes: 0 settled, 1 error before anything was touched, 3 partial: a leaf\n" +
+			"was rolled back or a reverse failed, 4 another run holds the journal,\n" +
+			"130 interrupted.",
+		Flags:  []cli.Flag{jsonFlag, quietFlag, approveFlag, blindFlag, confirmFlag, targetFlag, excludeFlag},
 		Action: func(ctx context.Context, c *cli.Command) error { return a.enactScroll(ctx, c, "apply") },
 	}
 }
@@ -158,9 +170,11 @@ func (a *app) applyCommand() *cli.Command {
 func (a *app) destroyCommand() *cli.Command {
 	return &cli.Command{
 		Name: "destroy", Usage: "take back everything a scroll did", ArgsUsage: "[PATH]",
-		Description: "Reconciles to the empty scroll. With --name it needs no readable scroll.\nExit codes are those of apply.",
-		Flags:       []cli.Flag{jsonFlag, quietFlag, approveFlag, blindFlag, confirmFlag},
-		Action:      func(ctx context.Context, c *cli.Command) error { return a.enactScroll(ctx, c, "destroy") },
+		Description: "Reconciles to the empty scroll. With --name it needs no readable scroll.\n" +
+			"    golem destroy --target file:/etc/motd    takes back only that\n" +
+			"Exit codes are those of apply.",
+		Flags:  []cli.Flag{jsonFlag, quietFlag, approveFlag, blindFlag, confirmFlag, targetFlag, excludeFlag},
+		Action: func(ctx context.Context, c *cli.Command) error { return a.enactScroll(ctx, c, "destroy") },
 	}
 }
 
@@ -202,7 +216,7 @@ func (a *app) enact(ctx context.Context, s *session, g goal) error {
 	defer journal.Close()
 	report, err := apply.Run(ctx, apply.Options{
 		Journal: journal, Host: s.host, HostName: s.host.Name(), Scroll: g.wanted(), Policies: g.policies, Lineage: g.lineage, Back: g.back, Confirm: confirm,
-		Blind: c.Bool("no-observe"), Destroy: g.destroy, Unattended: c.Bool("auto-approve"),
+		Blind: c.Bool("no-observe"), Destroy: g.destroy, Choice: s.choice(), Unattended: c.Bool("auto-approve"),
 		Approve: func(p *plan.Plan) (bool, error) { return a.approve(ctx, c, p, events) },
 		Tell:    events.tell, Watch: events.watch, Run: s.whoRuns(g.command, g.scroll),
 	})

@@ -15,7 +15,7 @@ import (
 )
 
 var confirmFlag = &cli.DurationFlag{
-	Name: "confirm-within", Usage: "take the run back unless golem confirm is called within `DURATION`, like 5m",
+	Name: "confirm-within", Usage: "take it back unless golem confirm is called in `TIME`", HideDefault: true,
 }
 
 // confirming is what --confirm-within asks for; nil: it was not given.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -157,6 +158,14 @@ func parts(err error) []error {
 	return joined.Unwrap()
 }
 
+// shortFlag tells a flag in help, without the word for what is repeated.
+func shortFlag(tell cli.FlagStringFunc) cli.FlagStringFunc {
+	repeated := regexp.MustCompile(` \[ --[^\]]* \]`)
+	return func(f cli.Flag) string { return repeated.ReplaceAllString(tell(f), "") }
+}
+
+func init() { cli.FlagStringer = shortFlag(cli.FlagStringer) }
+
 // command is the command table.
 func (a *app) command() *cli.Command {
 	root := &cli.Command{
@@ -191,6 +200,7 @@ func quietUsage(c *cli.Command) {
 	c.OnUsageError = func(_ context.Context, c *cli.Command, err error, _ bool) error {
 		return &usageError{command: c.FullName(), err: err}
 	}
+	c.DisableSliceFlagSeparator = true // a key, and a variable's value, may hold commas
 	for _, sub := range c.Commands {
 		sub.HideHelpCommand = true
 		quietUsage(sub)
@@ -224,7 +234,7 @@ func commonFlags() []cli.Flag {
 		&cli.StringFlag{Name: "name", Usage: "the lineage's `NAME`, instead of the scroll's own"},
 		&cli.StringSliceFlag{Name: "var", Usage: "set a variable: `NAME=VALUE`; may be repeated"},
 		&cli.StringSliceFlag{Name: "var-file", Usage: "read variables from `FILE`; may be repeated"},
-		&cli.DurationFlag{Name: "lock-timeout", Usage: "how long to wait for another run to end"},
+		&cli.DurationFlag{Name: "lock-timeout", Usage: "how long to wait for another run to end, like `30s`", HideDefault: true},
 		&cli.BoolFlag{Name: "no-color", Usage: "print no colours"},
 	}
 }

@@ -15,13 +15,15 @@ import (
 func (a *app) rollbackCommand() *cli.Command {
 	return &cli.Command{
 		Name: "rollback", Usage: "bring back what an earlier revision declared", ArgsUsage: "[PATH]",
-		Description: "Reconciles to what an earlier revision declared, with a plan like any other. Without\n" +
-			"--to it is the settled revision before the current one; rollbacks and what they took\n" +
-			"back are passed over. The lineage is that of PATH, of --name, or the journal's only\n" +
-			"one. The scroll's files stay as they are: the next apply of them goes forward again.\n" +
+		Description: "Reconciles to what an earlier revision declared, with a plan like any other.\n" +
+			"    golem rollback --to web@4\n" +
+			"Without --to it is the settled revision before the current one; rollbacks and\n" +
+			"what they took back are passed over. The lineage is that of PATH, of --name, or\n" +
+			"the journal's only one. The scroll's files stay as they are: the next apply of\n" +
+			"them goes forward again.\n" +
 			"Exit codes are those of apply.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "to", Usage: "the revision `REV` to go back to, as golem history has it: 4, or web@4"},
+			&cli.StringFlag{Name: "to", Usage: "go back to `REV`, as golem history has it: 4, or web@4"},
 			jsonFlag, quietFlag, approveFlag, blindFlag, confirmFlag,
 		},
 		Action: a.rollback,

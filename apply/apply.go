@@ -29,6 +29,8 @@ type Options struct {
 	Policies map[string]scrolls.Policy
 	Lineage  string
 	Blind    bool // --no-observe
+	// Choice says which part of the scroll the run is about; nil: all of it.
+	Choice *plan.Choice
 	// Back, where set, says that the run goes back to an earlier revision of the lineage,
 	// which then stands for the scroll.
 	Back *Back
@@ -178,12 +180,16 @@ func (e *engine) aim() error {
 
 // refreshAll lets the reconcilers make themselves ready for a plan that will be enacted.
 func (e *engine) refreshAll(ctx context.Context, w *reconcilers.World, snap *state.Snapshot) error {
+	picks, err := e.o.Choice.Pick(e.o.Scroll, e.o.Lineage, snap.Applied)
+	if err != nil {
+		return err
+	}
 	var declared, applied []*scrolls.Glyph
 	if e.o.Scroll != nil {
-		declared = e.o.Scroll.Glyphs()
+		declared = picks.Of(e.o.Scroll.Glyphs())
 	}
 	for _, a := range snap.Applied {
-		if a.Lineage == e.o.Lineage {
+		if a.Lineage == e.o.Lineage && picks.Has(a.Key) {
 			applied = append(applied, a.Glyph)
 		}
 	}
@@ -195,7 +201,7 @@ func (e *engine) makePlan(ctx context.Context, w *reconcilers.World, snap *state
 	p, err := plan.Make(plan.Input{
 		Context: ctx,
 		Scroll:  e.o.Scroll, Policies: e.o.Policies, Lineage: e.o.Lineage, Host: e.o.HostName, Snapshot: snap, World: w,
-		Blind: e.o.Blind, Destroy: e.o.Destroy, Back: e.target.Back(),
+		Blind: e.o.Blind, Destroy: e.o.Destroy, Choice: e.o.Choice, Back: e.target.Back(),
 	})
 	if err != nil {
 		return err
@@ -302,7 +308,7 @@ func (e *engine) guard() error {
 		return nil
 	}
 	s := e.plan.Summary()
-	inForce := s.Remove + s.Replace + s.Repair + s.Unchanged
+	inForce := s.Remove + s.Replace + s.Repair + s.Unchanged + e.plan.LeftOut.StaysInForce()
 	if policy, ok := e.o.Scroll.Policies[""]; ok && policy.MaxRemoves >= 0 {
 		if s.Remove > policy.MaxRemoves {
 			return &ManyRemovesError{s.Remove, inForce}

@@ -69,7 +69,7 @@ func (e *engine) resetChecks(leaf string, undone []*state.Step) {
 func (e *engine) check(ctx context.Context, leaf string) error {
 	for _, c := range e.plan.ChecksOf(leaf) {
 		at := duty{leaf, c.Name()}
-		if !e.isDue(at) {
+		if c.Left || !e.isDue(at) {
 			continue
 		}
 		if c.Skipped {

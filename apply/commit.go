@@ -1,9 +1,6 @@
 package apply
 
 import (
-	"maps"
-	"slices"
-
 	"golem/plan"
 	"golem/scrolls"
 	"golem/state"
@@ -53,7 +50,8 @@ func (e *engine) commit() error {
 }
 
 // inForce lists what is declared and holds after the run: the scroll's own order for
-// what it declares, and behind it what a failed removal left.
+// what it declares, and behind it, in the order of application, what a failed removal left
+// and what the run was not about.
 func (e *engine) inForce(tx *state.Tx) ([]state.Declared, error) {
 	applied, err := tx.Applied(e.o.Lineage)
 	if err != nil {
@@ -79,8 +77,10 @@ func (e *engine) inForce(tx *state.Tx) ([]state.Declared, error) {
 			}
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(byKey)) {
-		add(byKey[key].Leaf, byKey[key].Glyph)
+	for _, a := range applied {
+		if _, left := byKey[a.Key]; left {
+			add(a.Leaf, a.Glyph)
+		}
 	}
 	return all, nil
 }
@@ -90,7 +90,7 @@ func (e *engine) inForce(tx *state.Tx) ([]state.Declared, error) {
 type rules map[string]state.Declared
 
 // rules are those that hold after the run: the scroll's for leaves that settled, and what
-// held before for those that did not.
+// held before for those that did not, or of which the run left out something.
 func (e *engine) rules() (rules, error) {
 	all := rules{}
 	for _, leaf := range e.plan.Leaves {
@@ -103,12 +103,12 @@ func (e *engine) rules() (rules, error) {
 		}
 		all[leaf.Path] = d
 	}
-	if e.report.outcome() == Settled {
+	if e.report.outcome() == Settled && e.plan.LeftOut == nil {
 		return all, nil // nothing of before is left
 	}
 	before, err := rulesBefore(e.j, e.o.Lineage, e.plan.Revision)
 	for leaf, was := range before {
-		if l := e.report.at[leaf]; l == nil || l.Outcome != Settled {
+		if l := e.report.at[leaf]; l == nil || l.Outcome != Settled || !e.plan.Whole(leaf) {
 			all[leaf] = was
 		}
 	}

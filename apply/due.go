@@ -212,7 +212,7 @@ func (e *engine) fireLateOf(ctx context.Context, leaf string, fire []plan.Trigge
 
 // checksDue says whether an earlier run, or this one, left checks of a leaf due.
 func (e *engine) checksDue(leaf string) bool {
-	return slices.ContainsFunc(e.plan.ChecksOf(leaf), func(c plan.Check) bool { return e.isDue(duty{leaf, c.Name()}) })
+	return slices.ContainsFunc(e.plan.ChecksOf(leaf), func(c plan.Check) bool { return !c.Left && e.isDue(duty{leaf, c.Name()}) })
 }
 
 func (e *engine) late(leaf string, err error) {

@@ -44,6 +44,9 @@ func (r *Report) Text(out *plan.Printer) error {
 			plan.Count(leaves, "leaf", "leaves"), plan.Count(glyphs, "glyph is", "glyphs are"))
 	}
 	r.units(out, b)
+	for _, sentence := range r.LeftOut.Sentences() {
+		fmt.Fprintf(b, "%s\n", strings.Join(plan.Wrap(plan.Printable(sentence), out.Columns(0)), "\n"))
+	}
 	for _, k := range r.Kept {
 		fmt.Fprintf(b, "%s %s: golem kept show %d\n", out.Warn("kept"), plan.Printable(k.Path), k.ID)
 	}

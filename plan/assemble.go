@@ -41,7 +41,7 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 	}
 	for i := len(m.snap.Applied) - 1; i >= 0; i-- { // newest first
 		was := m.snap.Applied[i]
-		if was.Lineage != m.in.Lineage {
+		if was.Lineage != m.in.Lineage || !m.picks.Has(was.Key) {
 			if reconcilers.NeedsPlace(was.Glyph) {
 				m.plan.needed = append(m.plan.needed, NeedName(was.Sort, was.Resource))
 			}
@@ -152,6 +152,20 @@ func (a *ask) changesBase(record *state.Record) bool {
 	return false
 }
 
+// leftOn are the layers on a thing that the run leaves out and the scroll declares.
+func (m *maker) leftOn(x *thing) []*scrolls.Glyph {
+	if m.picks == nil || x.record == nil {
+		return nil
+	}
+	var left []*scrolls.Glyph
+	for _, layer := range x.record.Layers {
+		if _, declared := m.sources[layer.Key]; declared && layer.Lineage == m.in.Lineage && !m.picks[layer.Key] {
+			left = append(left, layer.Glyph)
+		}
+	}
+	return left
+}
+
 func (m *maker) thing(sort, resource string) *thing {
 	name := reconcilers.RecordKey(sort, resource)
 	x := m.things[name]
@@ -176,12 +190,14 @@ func (x *thing) ask(leaf int) *ask {
 }
 
 // layerOrder is the order of a thing's layers: lineages in the order they came, within
-// this one the scroll's order; what a later turn drops stays behind what it was behind.
+// this one the scroll's order, be they left out or not; what a later turn drops, or the
+// scroll does not declare, stays behind what it was behind.
 func (m *maker) layerOrder(x *thing) []scrolls.Key {
 	var wanted []*scrolls.Glyph
 	for _, a := range x.asks {
 		wanted = append(wanted, a.set...)
 	}
+	wanted = append(wanted, m.leftOn(x)...)
 	if x.record == nil && len(x.asks) == 1 {
 		return nil // the set's own order
 	}

@@ -14,6 +14,9 @@ type Check struct {
 	Glyph *scrolls.Glyph
 	// Skipped says that it cannot be made here.
 	Skipped bool
+	// Left says that something of its leaf is left out of the run, or all of it: it stays
+	// due.
+	Left bool
 }
 
 // checkPrefix is what no trigger's name begins with.
@@ -40,7 +43,7 @@ func (m *maker) listChecks() {
 	}
 	for _, leaf := range m.in.Scroll.Leaves {
 		for _, g := range leaf.Checks {
-			m.plan.AllChecks = append(m.plan.AllChecks, Check{leaf.Path, g, !reconcilers.Checkable(m.w.Host, g)})
+			m.plan.AllChecks = append(m.plan.AllChecks, Check{leaf.Path, g, !reconcilers.Checkable(m.w.Host, g), !m.plan.Whole(leaf.Path)})
 		}
 	}
 }
@@ -49,7 +52,7 @@ func (m *maker) listChecks() {
 // fires a trigger of, and those that an earlier run left due.
 func (m *maker) checks() {
 	for _, c := range m.plan.AllChecks {
-		if m.changes(c.Leaf) || m.plan.isLeft(c.Leaf, c.Name()) {
+		if !c.Left && (m.changes(c.Leaf) || m.plan.isLeft(c.Leaf, c.Name())) {
 			m.plan.Checks = append(m.plan.Checks, c)
 		}
 	}

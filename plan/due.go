@@ -15,6 +15,8 @@ type Trigger struct {
 	Leaf           string
 	Glyph          *scrolls.Glyph
 	Sort, Resource string
+	// Left says that its glyph is left out of the run: it becomes due, and is not fired.
+	Left bool
 }
 
 // Name is how the journal and JSON call a trigger in its leaf.
@@ -37,13 +39,35 @@ type Due struct {
 	Effect *reconcilers.UnitEffect
 }
 
-// triggers lists the scroll's triggers.
-func (m *maker) triggers(glyphs []*scrolls.Glyph) {
-	for _, g := range glyphs {
-		kind, _ := reconcilers.KindOf(g.Kind)
-		for _, t := range reconcilers.Triggers(g) {
-			m.plan.Triggers = append(m.plan.Triggers, Trigger{t, g.Leaf, g, kind.Sort, m.spots[g].Resource})
+// triggers lists the scroll's triggers, and those of what is in force and left out.
+func (m *maker) triggers() {
+	declared := map[scrolls.Key]bool{}
+	if m.in.Scroll != nil {
+		for _, g := range m.in.Scroll.Glyphs() {
+			declared[g.Key] = true
+			if m.picks.Has(g.Key) {
+				m.trigger(g, g.Leaf, m.spots[g].Resource)
+			} else if was, inForce := m.own[g.Key]; inForce {
+				m.trigger(g, was.Leaf, was.Resource)
+			} else {
+				m.trigger(g, g.Leaf, "")
+			}
 		}
+	}
+	if m.picks == nil {
+		return
+	}
+	for _, was := range m.snap.Applied {
+		if was.Lineage == m.in.Lineage && !declared[was.Key] && !m.picks[was.Key] {
+			m.trigger(was.Glyph, was.Leaf, was.Resource)
+		}
+	}
+}
+
+func (m *maker) trigger(g *scrolls.Glyph, leaf, resource string) {
+	kind, _ := reconcilers.KindOf(g.Kind)
+	for _, t := range reconcilers.Triggers(g) {
+		m.plan.Triggers = append(m.plan.Triggers, Trigger{t, leaf, g, kind.Sort, resource, !m.picks.Has(g.Key)})
 	}
 }
 
@@ -98,11 +122,11 @@ func (m *maker) call(t *reconcilers.Turn) {
 // is met by that.
 func (p *Plan) Firing(due func(name string) bool, leaf string, late bool) (fire, met []Trigger) {
 	for _, t := range p.Triggers {
-		if !due(t.Name()) || !late && t.Leaf != leaf {
+		if t.Left || !due(t.Name()) || !late && t.Leaf != leaf {
 			continue
 		}
 		same := func(o Trigger) bool {
-			return o.Resource == t.Resource && o.Action == "restart" && due(o.Name()) && (late || o.Leaf == leaf)
+			return !o.Left && o.Resource == t.Resource && o.Action == "restart" && due(o.Name()) && (late || o.Leaf == leaf)
 		}
 		if t.Action != "restart" && slices.ContainsFunc(p.Triggers, same) {
 			met = append(met, t)

@@ -30,6 +30,7 @@ type Document struct {
 	Summary       Summary      `json:"summary"`
 	Unknown       []string     `json:"unknown"`
 	ByProducts    []string     `json:"by_products"`
+	LeftOut       *LeftOut     `json:"left_out"` // null: the run is about everything
 }
 
 // ChangeJSON is one glyph's part as JSON.
@@ -53,7 +54,7 @@ func (p *Plan) Document() Document {
 	d := Document{
 		FormatVersion: FormatVersion, Name: p.Name, Host: p.Host, Revision: p.Revision,
 		Changes: []ChangeJSON{}, Updates: len(p.Updates), Due: []string{}, Recovers: p.Recovers, Pending: p.Pending.JSON(),
-		Units: unitsJSON(p.Effects()), Summary: p.Summary(), Unknown: []string{}, ByProducts: []string{},
+		LeftOut: p.LeftOut, Units: unitsJSON(p.Effects()), Summary: p.Summary(), Unknown: []string{}, ByProducts: []string{},
 	}
 	for _, c := range p.Changes() {
 		d.Changes = append(d.Changes, changeJSON(c.Leaf, c.Change))

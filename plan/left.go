@@ -17,10 +17,17 @@ func (m *maker) left() {
 		if !strings.HasPrefix(d.Name, checkPrefix) {
 			if t := m.plan.Trigger(d.Name); t != nil {
 				m.leave(d, t.Leaf, t.Name())
+			} else if m.picks != nil {
+				m.leave(d, d.Leaf, d.Name) // a run that is about everything clears it
 			}
 			continue
 		}
-		for _, c := range m.heirs(d) {
+		heirs := m.heirs(d)
+		if m.picks != nil && (len(heirs) == 0 || slices.ContainsFunc(heirs, func(c Check) bool { return c.Left })) {
+			m.leave(d, d.Leaf, d.Name)
+			continue
+		}
+		for _, c := range heirs {
 			m.leave(d, c.Leaf, c.Name())
 		}
 	}

@@ -23,6 +23,7 @@ type maker struct {
 	plan *Plan
 
 	own     map[scrolls.Key]state.Applied
+	picks   Picks   // what the run is about
 	leaves  []*Leaf // gone ones first
 	leafAt  map[string]int
 	spots   map[*scrolls.Glyph]reconcilers.Spot
@@ -62,7 +63,7 @@ func Make(in Input) (*Plan, error) {
 	m := &maker{
 		in: in, w: in.World, leafAt: map[string]int{},
 		own: map[scrolls.Key]state.Applied{}, sources: map[scrolls.Key]int{}, things: map[string]*thing{},
-		plan: &Plan{Name: in.Lineage, Host: in.Host, Unknown: in.Snapshot.Unknown, Destroy: in.Destroy},
+		plan: &Plan{Name: in.Lineage, Host: in.Host, Unknown: in.Snapshot.Unknown, Destroy: in.Destroy, wholes: map[string]bool{}},
 	}
 	var err error
 	if m.plan.Pending, err = ReadPending(in.Snapshot.Pending); err != nil {
@@ -77,14 +78,18 @@ func Make(in Input) (*Plan, error) {
 	if err := m.recall(); err != nil {
 		return nil, err
 	}
+	if err := m.leaveOut(); err != nil {
+		return nil, err
+	}
 	m.listLeaves()
 	glyphs := m.claim()
 	m.locate(glyphs)
+	m.displaced(glyphs)
 	if err := m.mistakes(); err != nil {
 		return nil, err
 	}
 	m.gather(glyphs)
-	m.triggers(glyphs)
+	m.triggers()
 	m.listChecks()
 	m.recallDue()
 	m.work()
@@ -98,6 +103,7 @@ func Make(in Input) (*Plan, error) {
 	}
 	m.retell()
 	m.checks()
+	m.stayDue()
 	m.updates(glyphs)
 	m.plan.Leaves = m.leaves
 	return m.plan, nil
@@ -139,7 +145,7 @@ func (m *maker) listLeaves() {
 	}
 	newest := map[string]int64{}
 	for _, a := range m.own {
-		if !declared[a.Leaf] {
+		if !declared[a.Leaf] && m.picks.Has(a.Key) {
 			newest[a.Leaf] = max(newest[a.Leaf], a.Step)
 		}
 	}
@@ -152,7 +158,10 @@ func (m *maker) listLeaves() {
 		return
 	}
 	for _, leaf := range m.in.Scroll.Leaves {
-		m.addLeaf(&Leaf{Path: leaf.Path, Policy: leaf.Policy})
+		if m.stages(leaf) {
+			m.addLeaf(&Leaf{Path: leaf.Path, Policy: leaf.Policy})
+		}
+		m.plan.wholes[leaf.Path] = m.whole(leaf)
 		m.plan.Declared = append(m.plan.Declared, state.Declared{Leaf: leaf.Path, Glyphs: leaf.Glyphs})
 	}
 }
@@ -185,7 +194,8 @@ func parentLeaf(path string) string {
 	return ""
 }
 
-// claim lists the declared glyphs and refuses keys that another lineage holds.
+// claim lists the declared glyphs that the run is about and refuses keys that another
+// lineage holds.
 func (m *maker) claim() []*scrolls.Glyph {
 	if m.in.Scroll == nil {
 		return nil
@@ -196,9 +206,11 @@ func (m *maker) claim() []*scrolls.Glyph {
 			others[a.Key] = a.Lineage
 		}
 	}
-	glyphs := m.in.Scroll.Glyphs()
-	for i, g := range glyphs {
+	for i, g := range m.in.Scroll.Glyphs() {
 		m.sources[g.Key] = i
+	}
+	glyphs := m.picks.Of(m.in.Scroll.Glyphs())
+	for _, g := range glyphs {
 		if lineage, taken := others[g.Key]; taken {
 			m.blame(g, scrolls.Problem{
 				Summary: "Key belongs to another lineage",
@@ -230,7 +242,7 @@ func (m *maker) blame(g *scrolls.Glyph, p scrolls.Problem, other *scrolls.Glyph)
 // gone, as it is.
 func (m *maker) fail(r reconcilers.Request, err error) {
 	if len(r.Set) == 0 {
-		m.failed = errors.Join(m.failed, err)
+		m.failed = errors.Join(m.failed, m.besideLeft(r, err))
 		return
 	}
 	g := r.Set[0]
@@ -277,7 +289,7 @@ func (m *maker) locate(glyphs []*scrolls.Glyph) {
 	}
 	gone := map[string][]reconcilers.Gone{}
 	for _, a := range m.snap.Applied {
-		if a.Lineage == m.in.Lineage && !declared[a.Key] {
+		if a.Lineage == m.in.Lineage && !declared[a.Key] && m.picks.Has(a.Key) {
 			record := m.snap.Records[reconcilers.RecordKey(a.Sort, a.Resource)]
 			gone[a.Sort] = append(gone[a.Sort], reconcilers.Gone{Applied: a, Record: record})
 		}

@@ -29,6 +29,8 @@ type Input struct {
 	Blind bool
 	// Destroy says that the empty scroll was asked for in so many words.
 	Destroy bool
+	// Choice says which part of it the run is about; nil: all.
+	Choice *Choice
 	// Back says that the scroll is what an earlier revision declared; nil: it is not.
 	Back *Back
 }
@@ -53,7 +55,7 @@ type Plan struct {
 	AllChecks, Checks []Check
 	// Updates are keys whose record changes without an op.
 	Updates []Update
-	// Triggers are all that the scroll declares.
+	// Triggers are all that the scroll declares, and those in force of what is left out.
 	Triggers []Trigger
 	// LeftDue are the scroll's triggers and checks that earlier runs left due, each in the
 	// leaf where it now stands.
@@ -66,10 +68,13 @@ type Plan struct {
 	Pending *Pending
 	Unknown []scrolls.Key
 	Destroy bool
+	// LeftOut is what the run is not about; nil: it is about everything.
+	LeftOut *LeftOut
 	// Declared is the scroll's own account of what is in force after the run.
 	Declared []state.Declared
 
 	unchanged int
+	wholes    map[string]bool // leaves that are as the scroll has them after the run
 	policies  map[string]scrolls.Policy
 	needed    []string
 	declares  map[string]*scrolls.Glyph // by the resource's RecordKey; of what is no path

@@ -116,6 +116,7 @@ func (p *Plan) Text(out *Printer) error {
 	if n := len(p.Updates); n > 0 {
 		fmt.Fprintf(b, "\n%s brought up to date in the journal, without a change to the host.\n", count(n, "record is", "records are"))
 	}
+	out.leftOut(b, p.LeftOut)
 	b.WriteString("\n" + p.verdict(out) + "\n")
 	_, err := io.WriteString(out.w, b.String())
 	return err
