@@ -122,7 +122,7 @@ func (a *app) stateCommand() *cli.Command {
 			{Name: "show", Usage: "show what the journal holds of a key", ArgsUsage: "KEY", Flags: []cli.Flag{jsonFlag}, Action: a.stateShow},
 			{
 				Name: "forget", Usage: "drop a key from the journal and leave the host as it is", ArgsUsage: "KEY", Action: a.stateForget,
-				Flags: []cli.Flag{&cli.BoolFlag{Name: "found", Usage: "forget only what was there before; undeclaring then leaves it as it is"}},
+				Flags: []cli.Flag{&cli.BoolFlag{Name: "found", Usage: "forget only what was there before it"}},
 			},
 			{Name: "check", Usage: "verify the journal", Flags: []cli.Flag{jsonFlag}, Action: a.stateCheck},
 		},

@@ -17,10 +17,10 @@ func (a *app) rollbackCommand() *cli.Command {
 		Name: "rollback", Usage: "bring back what an earlier revision declared", ArgsUsage: "[PATH]",
 		Description: "Reconciles to what an earlier revision declared, with a plan like any other.\n" +
 			"    golem rollback --to web@4\n" +
-			"Without --to it is the settled revision before the current one; rollbacks and\n" +
-			"what they took back are passed over. The lineage is that of PATH, of --name, or\n" +
-			"the journal's only one. The scroll's files stay as they are: the next apply of\n" +
-			"them goes forward again.\n" +
+			"Without --to it is the settled revision before the current one; rollbacks\n" +
+			"and what they took back are passed over. The lineage is that of PATH, of\n" +
+			"--name, or the journal's only one. The scroll's files stay as they are: the\n" +
+			"next apply of them goes forward again.\n" +
 			"Exit codes are those of apply.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "to", Usage: "go back to `REV`, as golem history has it: 4, or web@4"},

@@ -73,7 +73,9 @@ func TestATargetLeavesAllElseAsItIs(t *testing.T) {
 	if len(report.Leaves) != 1 || report.Leaves[0].Leaf != "one" {
 		t.Errorf("it reports %s", outcomesOf(report))
 	}
-	want := []plan.LeftKey{{"two", "file:/etc/b", true}, {"two", "file:/etc/new", false}, {"two", "file:/etc/gone", true}}
+	want := []plan.LeftKey{
+		{Leaf: "two", Key: "file:/etc/b", InForce: true}, {Leaf: "two", Key: "file:/etc/new"}, {Leaf: "two", Key: "file:/etc/gone", InForce: true},
+	}
 	if !slices.Equal(report.LeftOut.Glyphs, want) {
 		t.Errorf("left out: %+v", report.LeftOut.Glyphs)
 	}
