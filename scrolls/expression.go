@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -31,16 +32,19 @@ func (l *loader) refers(expr hcl.Expression) bool {
 	ok := true
 	for _, traversal := range expr.Variables() {
 		root, name := reference(traversal)
-		known := l.declared[root]
+		known := l.in.declared[root]
 		if known == nil || name == "" || known[name] {
 			continue
 		}
 		ok = false
 		meant := didYouMean(name, slices.Collect(maps.Keys(known)))
-		if root == "var" {
-			l.fail("Undeclared variable", fmt.Sprintf("The scroll declares no variable %q.%s", name, meant), traversal.SourceRange())
-		} else {
-			l.fail("Undeclared local", fmt.Sprintf("The scroll has no local %q.%s", name, meant), traversal.SourceRange())
+		switch root {
+		case "var":
+			l.fail("Undeclared variable", fmt.Sprintf("%s declares no variable %q.%s", l.in.title(), name, meant), traversal.SourceRange())
+		case "local":
+			l.fail("Undeclared local", fmt.Sprintf("%s has no local %q.%s", l.in.title(), name, meant), traversal.SourceRange())
+		default:
+			l.fail("Undeclared module", fmt.Sprintf("%s has no scroll block %q with a source: only such a one has outputs.%s", l.in.title(), name, meant), traversal.SourceRange())
 		}
 	}
 	return ok
@@ -65,6 +69,11 @@ func reference(traversal hcl.Traversal) (root, name string) {
 // helpful adds what to write instead to a mistake that a missing pair of quotes makes.
 func helpful(d *hcl.Diagnostic, expr hcl.Expression) *hcl.Diagnostic {
 	traversal, diags := hcl.AbsTraversalForExpr(expr)
+	if d.Summary == "Unknown variable" && d.Subject != nil && strings.Contains(d.Detail, `named "each"`) {
+		better := *d
+		better.Detail = "There is no for_each in this block, nor in a scroll block around it: each stands for one of its keys and values."
+		return &better
+	}
 	if d.Summary != "Unknown variable" || diags.HasErrors() || len(traversal) != 1 {
 		return d
 	}

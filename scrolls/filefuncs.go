@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -70,13 +69,6 @@ func utf8Text(data []byte) (string, error) {
 // maxFunctionFile is the largest file that a function reads into a value.
 const maxFunctionFile = 64 << 20
 
-func (l *loader) abs(name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(l.s.Dir, name)
-}
-
 func (l *loader) readFile(name string) ([]byte, error) {
 	path := l.abs(name)
 	st, err := os.Stat(path)
@@ -92,7 +84,7 @@ func (l *loader) readFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %q: %w", name, bare(err))
 	}
-	l.seen.add("file", name, data)
+	l.seen.add("file", l.noted(name), data)
 	return data, nil
 }
 
@@ -107,7 +99,7 @@ func (l *loader) fileExists() function.Function {
 				return cty.NilVal, function.NewArgError(0, err)
 			}
 			there := err == nil && st.Mode().IsRegular()
-			l.seen.addSum("exists", name, fmt.Sprint(there))
+			l.seen.addSum("exists", l.noted(name), fmt.Sprint(there))
 			return cty.BoolVal(there), nil
 		},
 	})
@@ -135,7 +127,7 @@ func (l *loader) fileSet() function.Function {
 			for i, name := range names {
 				values[i] = cty.StringVal(name)
 			}
-			l.seen.add("files", dir+" "+pattern, fmt.Append(nil, names))
+			l.seen.add("files", l.noted(dir)+" "+pattern, fmt.Append(nil, names))
 			if len(values) == 0 {
 				return cty.SetValEmpty(cty.String), nil
 			}

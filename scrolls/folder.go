@@ -49,7 +49,7 @@ func (l *loader) folder(g *Glyph, attr *hclsyntax.Attribute, name string) {
 			return err
 		}
 		rel = filepath.ToSlash(rel)
-		l.seen.addSum("file", filepath.Join(name, rel), sum)
+		l.seen.addSum("file", l.noted(filepath.Join(name, rel)), sum)
 		found[rel] = map[string]any{"sha256": sum, "size": json.Number(strconv.FormatInt(size, 10)), "exec": st.Mode()&0o100 != 0}
 		files[attr.Name+"/"+rel] = path
 		return nil

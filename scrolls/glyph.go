@@ -24,20 +24,36 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// metaArguments stand on glyphs of every kind; this version enacts none of them.
-var metaArguments = []string{"for_each", "when", "on_undeclare", "protect", "moved_from"}
-
-// glyphs evaluates one block in a context. It yields one glyph, or none with a mistake
-// noted; a block that repeats will yield several.
-func (l *loader) glyphs(block *hclsyntax.Block, ctx *hcl.EvalContext) []*Glyph {
+// glyphs evaluates one block: one glyph, or for each instance of one that repeats its
+// own; without those that are not declared, and those with a mistake, which is noted.
+func (l *loader) glyphs(block *hclsyntax.Block) []*Glyph {
 	label, ok := l.label(block)
 	if !ok {
 		return nil
 	}
-	if g := l.glyph(block, l.kinds[block.Type], label, ctx); g != nil {
-		return []*Glyph{g}
+	return l.repeated(block, l.kinds[block.Type], label)
+}
+
+// repeated evaluates the instances of a block of a kind.
+func (l *loader) repeated(block *hclsyntax.Block, kind *kindInfo, label string) []*Glyph {
+	var all []*Glyph
+	each := block.Body.Attributes["for_each"]
+	if each != nil && kind.LabelAttr != "" && block.Body.Attributes[kind.LabelAttr] == nil {
+		l.fail("Missing argument", fmt.Sprintf("A label is the same for all that for_each makes, and would name them all: write %s = … with each.key in it.", kind.LabelAttr), each.NameRange)
+		return nil
 	}
-	return nil
+	for _, i := range l.instances(block) {
+		if i.absent {
+			continue
+		}
+		g := l.glyph(block, kind, label, i.ctx)
+		if g == nil {
+			return all // the next ones would say the same
+		}
+		g.Each = i.key
+		all = append(all, g)
+	}
+	return all
 }
 
 // glyph evaluates a block as a glyph of a kind; nil with a mistake noted.
@@ -51,7 +67,9 @@ func (l *loader) glyph(block *hclsyntax.Block, kind *kindInfo, label string, ctx
 		l.fail("Unsupported block type", fmt.Sprintf("%s has no blocks in it.", kind.one("A")), inner.DefRange())
 	}
 	for _, name := range sortedAttrs(block.Body) {
-		l.attribute(g, kind, block.Body.Attributes[name], ctx)
+		if attr := block.Body.Attributes[name]; kind.attrs[name] != nil || !l.metaArgument(g, kind, attr, ctx) {
+			l.attribute(g, kind, attr, ctx)
+		}
 	}
 	l.labelAttribute(g, kind, block)
 	l.required(g, kind)
@@ -63,6 +81,7 @@ func (l *loader) glyph(block *hclsyntax.Block, kind *kindInfo, label string, ctx
 	if l.diags[before:].HasErrors() {
 		return nil
 	}
+	l.inModule(g, kind)
 	parts := kind.Identity(g.Attrs)
 	l.identity(g, kind, parts)
 	g.Key = kind.KeyOf(g.Attrs)
@@ -115,11 +134,10 @@ func spaced(s string) string {
 }
 
 func (l *loader) unknownAttribute(kind *kindInfo, attr *hclsyntax.Attribute) {
-	if slices.Contains(metaArguments, attr.Name) {
-		l.fail("Not available in this version", fmt.Sprintf("%q is a word of the language that this golem does not enact yet.", attr.Name), attr.NameRange)
-		return
-	}
 	known := slices.Clone(metaArguments)
+	if kind.check {
+		known = []string{"for_each", "when"}
+	}
 	for name := range kind.attrs {
 		known = append(known, name)
 	}
@@ -232,6 +250,13 @@ func (l *loader) labelAttribute(g *Glyph, kind *kindInfo, block *hclsyntax.Block
 	g.Where[kind.LabelAttr] = block.LabelRanges[0]
 }
 
+// inModule puts a module's path before a name that says nothing to the host.
+func (l *loader) inModule(g *Glyph, kind *kindInfo) {
+	if name, ok := g.Attrs[kind.LabelAttr].(string); ok && kind.Local && l.in.path != "" {
+		g.Attrs[kind.LabelAttr] = l.in.path + "/" + name
+	}
+}
+
 // required names every argument that is missing, in one mistake.
 func (l *loader) required(g *Glyph, kind *kindInfo) {
 	var missing []string
@@ -293,7 +318,7 @@ func (l *loader) file(g *Glyph, attr *hclsyntax.Attribute, name string, secret b
 		l.fail("Source cannot be read", fmt.Sprintf("%s: %s.", shown, err), attr.Expr.Range())
 		return
 	}
-	l.seen.addSum("file", name, sum)
+	l.seen.addSum("file", l.noted(name), sum)
 	g.Attrs[attr.Name] = map[string]any{"path": name, "sha256": sum, "size": json.Number(strconv.FormatInt(size, 10))}
 	if g.Files == nil {
 		g.Files = map[string]string{}

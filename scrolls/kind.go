@@ -13,7 +13,13 @@ type Kind struct {
 	// LabelAttr names the attribute that a block's label gives when the attribute
 	// is not written ("path" for file "/etc/motd" {}). Empty: the label is a label.
 	LabelAttr string
-	Attrs     []Attr
+	// Local says that what LabelAttr names is nothing on the host: inside a module the
+	// module's path stands before it.
+	Local bool
+	// Renames says that the label alone makes the key, or a part of it, so that another
+	// label means another thing unless moved_from says which it was.
+	Renames bool
+	Attrs   []Attr
 	// Identity returns the unescaped parts of the key after the kind. It is called
 	// on checked attributes only.
 	Identity func(a Attrs) []string

@@ -63,7 +63,7 @@ func testKinds() []Kind {
 			Check: absolute,
 		},
 		{
-			Name: "job", Version: 3, LabelAttr: "name",
+			Name: "job", Version: 3, LabelAttr: "name", Local: true, Renames: true,
 			Identity: func(a Attrs) []string { return []string{text(a, "name")} },
 			Attrs: []Attr{
 				{Name: "name", Type: cty.String, Required: true},

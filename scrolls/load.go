@@ -44,9 +44,15 @@ type loader struct {
 	kinds, checks map[string]*kindInfo
 	diags         hcl.Diagnostics
 	seen          digester
-	ctx           *hcl.EvalContext
-	// declared holds, for "var" and "local", the names that there are.
-	declared map[string]map[string]bool
+	facts         cty.Value
+	// in is the module that is loaded, ctx what expressions see: the module's names, or
+	// beside them those of one instance of a block that repeats.
+	in  *scope
+	ctx *hcl.EvalContext
+	// bodies are the modules that were read, by directory; shownDir is the outermost's as
+	// the user calls it.
+	bodies   map[string]*hclsyntax.Body
+	shownDir string
 }
 
 // kindInfo is a kind with its attributes by name.
@@ -73,7 +79,7 @@ func (k *kindInfo) one(article string) string {
 func Load(path string, o Options) (*Scroll, error) {
 	l := &loader{
 		o: o, s: &Scroll{Files: map[string]*hcl.File{}, Policies: map[string]Policy{}},
-		declared: map[string]map[string]bool{},
+		facts: factsValue(o.Facts), bodies: map[string]*hclsyntax.Body{},
 	}
 	index := func(kinds []Kind) map[string]*kindInfo {
 		all := map[string]*kindInfo{}
@@ -94,7 +100,7 @@ func Load(path string, o Options) (*Scroll, error) {
 	if err != nil {
 		return nil, err
 	}
-	bodies, err := l.parse(files)
+	bodies, err := l.parse(files, "")
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +131,18 @@ func (l *loader) find(path string) (files, vars []string, err error) {
 	if !st.IsDir() {
 		l.s.Dir, dir = filepath.Dir(abs), filepath.Dir(path)
 	}
-	entries, err := os.ReadDir(l.s.Dir)
+	l.shownDir = dir
+	files, vars, err = sources(l.s.Dir, dir, st.IsDir())
+	if err == nil && !st.IsDir() {
+		files = []string{path}
+	}
+	return files, vars, err
+}
+
+// sources lists the files of a scroll's or a module's directory, by the name that the
+// user gave it; the scroll files only where they are what is read.
+func sources(at, dir string, whole bool) (files, vars []string, err error) {
+	entries, err := os.ReadDir(at)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read scroll directory %s: %w", dir, bare(err))
 	}
@@ -135,14 +152,11 @@ func (l *loader) find(path string) (files, vars []string, err error) {
 		case strings.HasPrefix(name, "."):
 		case strings.HasSuffix(name, ".auto.vars.hcl"):
 			vars = append(vars, filepath.Join(dir, name))
-		case st.IsDir() && strings.HasSuffix(name, ".hcl"):
+		case whole && strings.HasSuffix(name, ".hcl"):
 			files = append(files, filepath.Join(dir, name))
 		}
 	}
-	if !st.IsDir() {
-		return []string{path}, vars, nil
-	}
-	if len(files) == 0 {
+	if whole && len(files) == 0 {
 		return nil, nil, fmt.Errorf("read scroll directory %s: there is no .hcl file in it", dir)
 	}
 	return files, vars, nil
@@ -157,8 +171,9 @@ func bare(err error) error {
 	return err
 }
 
-// parse reads and parses files, beside each other; the bodies come back in order.
-func (l *loader) parse(files []string) ([]*hclsyntax.Body, error) {
+// parse reads and parses files, beside each other; the bodies come back in order. shown
+// is the module's directory, relative to the outermost's.
+func (l *loader) parse(files []string, shown string) ([]*hclsyntax.Body, error) {
 	type result struct {
 		file  *hcl.File
 		diags hcl.Diagnostics
@@ -186,7 +201,7 @@ func (l *loader) parse(files []string) ([]*hclsyntax.Body, error) {
 		if r.err != nil {
 			return nil, r.err
 		}
-		l.seen.add("source", filepath.Base(files[i]), r.src)
+		l.seen.add("source", filepath.Join(shown, filepath.Base(files[i])), r.src)
 		l.s.Files[files[i]] = r.file
 		l.diags = append(l.diags, r.diags...)
 		if len(files) > 1 && len(bytes.TrimSpace(r.src)) == 0 {
@@ -202,18 +217,23 @@ func (l *loader) parse(files []string) ([]*hclsyntax.Body, error) {
 // evaluate turns the parsed bodies into the scroll.
 func (l *loader) evaluate(bodies []*hclsyntax.Body, varFiles []string) error {
 	root := merge(bodies)
-	l.ctx = &hcl.EvalContext{Variables: map[string]cty.Value{}, Functions: l.functions()}
-	l.ctx.Variables["host"] = factsValue(l.o.Facts)
+	dir, err := filepath.EvalSymlinks(l.s.Dir)
+	if err != nil {
+		dir = l.s.Dir
+	}
+	l.in = l.newScope(nil, dir, "", "", root)
+	l.ctx = l.in.ctx
 	if err := l.variables(root, varFiles); err != nil {
 		return err
 	}
 	if l.diags.HasErrors() {
 		return nil
 	}
-	l.locals(root)
+	l.names(root)
 	if l.diags.HasErrors() {
 		return nil
 	}
+	l.readOutputs(root)
 	named := l.name(root)
 	policy, err := l.hostPolicy()
 	if err != nil {

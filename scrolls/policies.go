@@ -178,8 +178,9 @@ func zero(t cty.Type) cty.Value {
 // HostPolicy is the host's own policy as that of a root scroll, for what is done without
 // a scroll. What is wrong with its file is *Diagnostics.
 func HostPolicy(path string, facts map[string]any) (map[string]Policy, error) {
-	l := &loader{o: Options{HostPolicy: path}, s: &Scroll{Files: map[string]*hcl.File{}}}
-	l.ctx = &hcl.EvalContext{Variables: map[string]cty.Value{"host": factsValue(facts)}, Functions: l.functions()}
+	l := &loader{o: Options{HostPolicy: path}, s: &Scroll{Files: map[string]*hcl.File{}}, facts: factsValue(facts)}
+	l.in = l.newScope(nil, "", "", "", nil)
+	l.ctx = l.in.ctx
 	policy, err := l.hostPolicy()
 	if err != nil {
 		return nil, err
@@ -235,9 +236,6 @@ func (l *loader) hostPolicy() (Policy, error) {
 		}
 	}
 	// The host's file is nobody's scroll: no scroll's variables are seen in it.
-	scroll := l.ctx
-	l.ctx = &hcl.EvalContext{Variables: map[string]cty.Value{"host": scroll.Variables["host"]}}
-	policy := l.policyOf(body, BuiltinPolicy)
-	l.ctx = scroll
-	return policy, nil
+	defer l.enter(l.in, &hcl.EvalContext{Variables: map[string]cty.Value{"host": l.facts}})()
+	return l.policyOf(body, BuiltinPolicy), nil
 }

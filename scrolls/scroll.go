@@ -33,10 +33,20 @@ type Glyph struct {
 	// Version is the version of the kind's attribute encoding (Kind.Version).
 	Version int
 
-	// What follows is not stored and not part of the content id.
+	// Protect makes a plan fail that would remove it, or destroy it on the way to another
+	// version; it stands in the journal until a scroll declares the glyph without it.
+	Protect bool
+	// OnUndeclare is what becomes of it when it is undeclared: "" to give back what was
+	// there, "leave" to leave it as it is.
+	OnUndeclare string
 
-	Label string
-	Leaf  string
+	// What follows is not stored. Nothing from Protect on is part of the content id.
+
+	// MovedFrom is the key whose record this glyph takes over; "" for none.
+	MovedFrom Key
+	Label     string
+	Each      string // the key of for_each that it is made for
+	Leaf      string
 	// Files holds, for each attribute that names a local file (Attr.File), the
 	// absolute path its bytes are read from. A glyph from the journal has none:
 	// its bytes are a blob there, by the hash in Attrs.

@@ -13,6 +13,9 @@ type stored struct {
 	Version int            `json:"version"`
 	Attrs   map[string]any `json:"attrs"`
 	Secret  []string       `json:"secret,omitempty"`
+	Protect bool           `json:"protect,omitempty"`
+	// OnUndeclare is Glyph.OnUndeclare.
+	OnUndeclare string `json:"on_undeclare,omitempty"`
 }
 
 // MarshalStored returns the glyph as the journal holds it: equal glyphs give equal
@@ -21,7 +24,7 @@ func (g *Glyph) MarshalStored() ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(stored{g.Kind, g.Key, g.Version, g.Attrs, g.Secret}); err != nil {
+	if err := enc.Encode(stored{g.Kind, g.Key, g.Version, g.Attrs, g.Secret, g.Protect, g.OnUndeclare}); err != nil {
 		return nil, fmt.Errorf("encode glyph %s: %w", g.Key, err)
 	}
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
@@ -35,5 +38,5 @@ func UnmarshalStored(data []byte) (*Glyph, error) {
 	if err := dec.Decode(&s); err != nil {
 		return nil, fmt.Errorf("decode glyph: %w", err)
 	}
-	return &Glyph{Kind: s.Kind, Key: s.Key, Version: s.Version, Attrs: s.Attrs, Secret: s.Secret}, nil
+	return &Glyph{Kind: s.Kind, Key: s.Key, Version: s.Version, Attrs: s.Attrs, Secret: s.Secret, Protect: s.Protect, OnUndeclare: s.OnUndeclare}, nil
 }

@@ -9,17 +9,18 @@ import (
 
 	"github.com/agext/levenshtein"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
 // reserved are words that the language has, or will have, and that this version does
 // not enact.
 var reserved = map[string]bool{
-	"data": true, "moved": true, "output": true, "hook": true, "report": true,
+	"data": true, "moved": true, "hook": true, "report": true,
 }
 
-// rootBlocks may stand only at the top of a scroll.
-var rootBlocks = map[string]bool{"variable": true, "locals": true}
+// rootBlocks may stand only at the top of a scroll or a module.
+var rootBlocks = map[string]bool{"variable": true, "locals": true, "output": true}
 
 // body reads one scroll of the tree: its policy, and either its glyphs or the scrolls
 // in it. path is its name below the root, "" for the root itself.
@@ -34,9 +35,9 @@ func (l *loader) body(body *hclsyntax.Body, path string, policy Policy) {
 		case block.Type == "check":
 			checks = append(checks, block)
 		case block.Type == "policy":
-		case rootBlocks[block.Type] && path == "":
+		case rootBlocks[block.Type] && body == l.in.body:
 		case rootBlocks[block.Type]:
-			l.fail("Block in the wrong place", fmt.Sprintf("A %s block stands at the top of a scroll, not in a scroll block.", block.Type), block.DefRange())
+			l.fail("Block in the wrong place", fmt.Sprintf("A %s block stands at the top of a scroll or a module, not in a scroll block.", block.Type), block.DefRange())
 		case reserved[block.Type]:
 			l.fail("Not available in this version", fmt.Sprintf("%q is a word of the language that this golem does not enact yet.", block.Type), block.DefRange())
 		case l.kinds[block.Type] != nil:
@@ -96,20 +97,49 @@ func (l *loader) scrolls(blocks []*hclsyntax.Block, path string, policy Policy) 
 			continue
 		}
 		first[label] = block
-		for _, name := range sortedAttrs(block.Body) {
-			attr := block.Body.Attributes[name]
-			if name == "source" || name == "for_each" || name == "when" {
-				l.fail("Not available in this version", fmt.Sprintf("%q in a scroll block is not enacted by this golem yet.", name), attr.NameRange)
-				continue
+		l.checkCall(block)
+		for _, i := range l.instances(block) {
+			if !i.absent {
+				l.scroll(block, join(path, i.keyed(label)), policy, i.ctx)
 			}
-			l.fail("Unsupported argument", fmt.Sprintf("A scroll block has no argument %q; it holds glyphs or scrolls.", name), attr.NameRange)
 		}
-		below := label
-		if path != "" {
-			below = path + "/" + label
-		}
-		l.body(block.Body, below, policy)
 	}
+}
+
+// checkCall refuses what a scroll block cannot hold: arguments without a source, and
+// glyphs and scrolls with one.
+func (l *loader) checkCall(block *hclsyntax.Block) {
+	if source := block.Body.Attributes["source"]; source != nil {
+		for _, inner := range block.Body.Blocks {
+			if inner.Type != "policy" {
+				l.clash(inner.DefRange(), source.NameRange, "Block in the wrong place",
+					"What a scroll block with a source declares stands in the files of its module; beside the module's inputs it holds a policy block at most.")
+			}
+		}
+		return
+	}
+	for _, name := range sortedAttrs(block.Body) {
+		if !slices.Contains(callArguments, name) {
+			l.fail("Unsupported argument", fmt.Sprintf("A scroll block has no argument %q; it holds glyphs or scrolls, and inputs only beside the source of a module.%s",
+				name, didYouMean(name, callArguments)), block.Body.Attributes[name].NameRange)
+		}
+	}
+}
+
+// scroll reads one instance of a scroll block: what stands in it, or its module.
+func (l *loader) scroll(block *hclsyntax.Block, path string, policy Policy, ctx *hcl.EvalContext) {
+	defer l.enter(l.in, ctx)()
+	if block.Body.Attributes["source"] == nil {
+		l.body(block.Body, path, policy)
+		return
+	}
+	module := l.in.modules[path]
+	if module == nil {
+		return // the mistake is noted
+	}
+	policy = l.policyOf(block.Body, policy)
+	defer l.enter(module, module.ctx)()
+	l.body(module.body, path, policy)
 }
 
 // label is a block's only label.
@@ -135,13 +165,15 @@ func (l *loader) leaf(body *hclsyntax.Body, blocks, checks []*hclsyntax.Block, p
 		leaf.Path = l.s.Name // the only leaf of a flat scroll
 	}
 	for _, block := range blocks {
-		for _, g := range l.glyphs(block, l.ctx) {
+		for _, g := range l.glyphs(block) {
 			g.Leaf = leaf.Path
 			leaf.Glyphs = append(leaf.Glyphs, g)
 		}
 	}
 	leaf.Checks = l.checksOf(checks, leaf.Path)
-	l.s.Leaves = append(l.s.Leaves, leaf)
+	if len(leaf.Glyphs) > 0 { // else nothing of it is declared
+		l.s.Leaves = append(l.s.Leaves, leaf)
+	}
 }
 
 // checksOf reads a leaf's checks. Two that say the same are one; two that ask the same
@@ -159,21 +191,25 @@ func (l *loader) checksOf(blocks []*hclsyntax.Block, leaf string) []*Glyph {
 			l.fail("Unknown check", fmt.Sprintf("There is no check %q; there are %s.%s", label, strings.Join(known, ", "), didYouMean(label, known)), block.LabelRanges[0])
 			continue
 		}
-		g := l.glyph(block, kind, label, l.ctx)
-		if g == nil {
-			continue
+		for _, g := range l.repeated(block, kind, label) {
+			g.Leaf = leaf
+			all = l.addCheck(all, g, kind)
 		}
-		if at := slices.IndexFunc(all, func(o *Glyph) bool { return o.Key == g.Key }); at >= 0 {
-			other := all[at]
-			if CID(kind.Kind, g) != CID(kind.Kind, other) {
-				l.clash(g.At, other.At, "Duplicate check", fmt.Sprintf("The check %s stands twice in the leaf %q, with different contents. Remove one of the two.", g.Key, leaf))
-			}
-			other.Secret = union(other.Secret, g.Secret)
-			continue
-		}
-		g.Leaf = leaf
-		all = append(all, g)
 	}
+	return all
+}
+
+// addCheck adds a check to a leaf's, unless it is there already.
+func (l *loader) addCheck(all []*Glyph, g *Glyph, kind *kindInfo) []*Glyph {
+	at := slices.IndexFunc(all, func(o *Glyph) bool { return o.Key == g.Key })
+	if at < 0 {
+		return append(all, g)
+	}
+	other := all[at]
+	if CID(kind.Kind, g) != CID(kind.Kind, other) {
+		l.clash(g.At, other.At, "Duplicate check", fmt.Sprintf("The check %s stands twice in the leaf %q, with different contents. Remove one of the two.", g.Key, g.Leaf))
+	}
+	other.Secret = union(other.Secret, g.Secret)
 	return all
 }
 
@@ -195,7 +231,11 @@ func (l *loader) checkKeys() {
 				other.Secret = union(other.Secret, g.Secret) // what one hides, the other must not show
 				return true
 			}
-			l.clash(g.At, other.At, "Duplicate glyph", duplicateDetail(g, other, same))
+			if g.At == other.At {
+				l.fail("Duplicate glyph", duplicateDetail(g, other, same), g.At)
+			} else {
+				l.clash(g.At, other.At, "Duplicate glyph", duplicateDetail(g, other, same))
+			}
 			return false
 		})
 	}
@@ -206,6 +246,12 @@ func union(a, b []string) []string {
 }
 
 func duplicateDetail(g, other *Glyph, same bool) string {
+	switch {
+	case g.At == other.At && g.Each != other.Each:
+		return fmt.Sprintf("for_each makes %s for the keys %q and %q. Let what names it hold each.key.", g.Key, other.Each, g.Each)
+	case g.At == other.At:
+		return fmt.Sprintf("The leaves %q and %q, which this block is in, both declare %s. Let what names it hold what tells them apart.", other.Leaf, g.Leaf, g.Key)
+	}
 	if same {
 		return fmt.Sprintf("%s is declared in the leaf %q too. A key belongs to one leaf: remove one of the two.", g.Key, other.Leaf)
 	}

@@ -1,6 +1,7 @@
 package scrolls
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -32,19 +33,38 @@ type variable struct {
 	secret     bool
 	nonNull    bool
 	conditions []*hclsyntax.Block
+	call       *hclsyntax.Block // the scroll block that includes its module; nil in the outermost
 }
 
-// A given is a value for a variable from outside the scroll.
+// A given is a value for a variable from outside its module.
 type given struct {
-	expr hcl.Expression
-	text string // as spelled, where expr is nil
-	from string // for messages: "--var", a file's name
+	expr  hcl.Expression
+	value cty.Value // of expr, where it is worked out already: a module's input
+	at    hcl.Range // where the input is named
+	text  string    // as spelled, where expr is nil
+	from  string    // for messages: "--var", a file's name
 }
 
 // variables finds every variable's value: GOLEM_VAR_x, *.auto.vars.hcl, --var-file,
 // --var, later wins; else its default.
 func (l *loader) variables(root *hclsyntax.Body, autoFiles []string) error {
+	order := l.declareAll(root)
 	known := map[string]*variable{}
+	for _, v := range order {
+		known[v.name] = v
+	}
+	values, err := l.givens(known, autoFiles)
+	if err != nil {
+		return err
+	}
+	l.giveValues(order, values)
+	return nil
+}
+
+// declareAll reads the variable blocks of a module.
+func (l *loader) declareAll(root *hclsyntax.Body) []*variable {
+	known := map[string]*variable{}
+	l.in.declared["var"] = map[string]bool{}
 	var order []*variable
 	for _, block := range root.Blocks {
 		if block.Type != "variable" {
@@ -59,16 +79,14 @@ func (l *loader) variables(root *hclsyntax.Body, autoFiles []string) error {
 			continue
 		}
 		known[v.name] = v
+		l.in.declared["var"][v.name] = true
 		order = append(order, v)
 	}
-	l.declared["var"] = map[string]bool{}
-	for name := range known {
-		l.declared["var"][name] = true
-	}
-	values, err := l.givens(known, autoFiles)
-	if err != nil {
-		return err
-	}
+	return order
+}
+
+// giveValues gives variables their values, and holds them to their conditions.
+func (l *loader) giveValues(order []*variable, values map[string]*given) {
 	object := map[string]cty.Value{}
 	for _, v := range order {
 		value := l.valueOf(v, values[v.name])
@@ -81,7 +99,6 @@ func (l *loader) variables(root *hclsyntax.Body, autoFiles []string) error {
 	for _, v := range order {
 		l.validate(v)
 	}
-	return nil
 }
 
 // variableArguments are what a variable block holds.
@@ -148,13 +165,16 @@ func (l *loader) valueOf(v *variable, g *given) cty.Value {
 	if v.secret {
 		place = v.block.DefRange() // the line with the value would be shown
 	}
+	if value.IsNull() && v.nonNull && g != nil && v.block.Body.Attributes["default"] != nil {
+		return l.valueOf(v, nil) // as if it was not given
+	}
 	if v.defaults != nil && !value.IsNull() {
 		value = v.defaults.Apply(value)
 	}
 	typed, err := convert.Convert(value, v.typ)
 	if err != nil {
-		why := err.Error()
-		if v.secret {
+		why := inside(err)
+		if v.secret || value.ContainsMarked() {
 			why = "its sensitive value is not of that type"
 		}
 		l.fail("Wrong type of value", fmt.Sprintf("The variable %q is %s: %s.", v.name, article(v.typ), why), place)
@@ -164,8 +184,34 @@ func (l *loader) valueOf(v *variable, g *given) cty.Value {
 		l.fail("Variable is null", fmt.Sprintf("The variable %q is not nullable.", v.name), place)
 		return cty.UnknownVal(v.typ)
 	}
-	l.seen.add("variable", v.name, fmt.Appendf(nil, "%#v", typed))
+	if v.call == nil {
+		l.seen.add("variable", v.name, fmt.Appendf(nil, "%#v", typed))
+	}
 	return typed
+}
+
+// inside tells a conversion's error with the place in the value.
+func inside(err error) string {
+	var at cty.PathError
+	if !errors.As(err, &at) || len(at.Path) == 0 {
+		return err.Error()
+	}
+	var b strings.Builder
+	for _, step := range at.Path {
+		switch step := step.(type) {
+		case cty.GetAttrStep:
+			b.WriteString("." + step.Name)
+		case cty.IndexStep:
+			switch key := step.Key; {
+			case !key.IsKnown() || key.IsNull():
+			case key.Type() == cty.String:
+				fmt.Fprintf(&b, "[%q]", key.AsString())
+			case key.Type() == cty.Number:
+				fmt.Fprintf(&b, "[%s]", key.AsBigFloat().Text('f', -1))
+			}
+		}
+	}
+	return "in " + b.String() + ", " + at.Error()
 }
 
 // found is the value that was given for a variable, or its default, and the place it
@@ -174,6 +220,8 @@ func (l *loader) found(v *variable, g *given) (value cty.Value, place hcl.Range,
 	place = v.block.DefRange()
 	attr := v.block.Body.Attributes["default"]
 	switch {
+	case g != nil && g.value != cty.NilVal:
+		return g.value, g.expr.Range(), g.value != cty.DynamicVal
 	case g != nil && g.expr != nil:
 		value, ok = l.constant(v, g.expr)
 		return value, g.expr.Range(), ok
@@ -184,8 +232,18 @@ func (l *loader) found(v *variable, g *given) (value cty.Value, place hcl.Range,
 		value, ok = l.constant(v, attr.Expr)
 		return value, attr.Expr.Range(), ok
 	}
+	if v.call != nil {
+		l.missingInput(v)
+		return value, place, false
+	}
 	l.fail("Variable is missing", fmt.Sprintf("The variable %q has no default. Give it with --var %s=…, in a --var-file, or as GOLEM_VAR_%s.", v.name, v.name, v.name), place)
 	return value, place, false
+}
+
+// missingInput names, at the scroll block, a variable that its module needs.
+func (l *loader) missingInput(v *variable) {
+	at := v.call.DefRange()
+	l.fail("Variable is missing", fmt.Sprintf("The module %q needs its variable %q, which has no default: write %s = … in the scroll block.", l.in.shown, v.name, v.name), at)
 }
 
 // constant evaluates what a file says a variable is: values, and nothing that refers
@@ -331,7 +389,12 @@ func (l *loader) validate(v *variable) {
 		if !text.IsMarked() && !text.IsNull() && text.IsKnown() && text.Type() == cty.String {
 			detail = text.AsString()
 		}
-		l.fail("Variable is not valid", detail, v.block.DefRange())
+		at := v.block.DefRange()
+		if v.call != nil {
+			detail = fmt.Sprintf("%s The condition stands at %s:%d.", detail, at.Filename, block.DefRange().Start.Line)
+			at = v.call.DefRange()
+		}
+		l.fail("Variable is not valid", detail, at)
 	}
 }
 

@@ -4,8 +4,6 @@ data "x" {
 moved {
 }
 
-output "x" {
-}
 
 hook "x" {
 }

@@ -1,0 +1,2 @@
+name = "own"
+file "/g" { content = "" }

@@ -1,0 +1,1 @@
+scroll "up" { source = ".." }

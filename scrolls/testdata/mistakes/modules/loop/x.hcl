@@ -1,0 +1,1 @@
+scroll "again" { source = "./again" }

@@ -1,4 +1,0 @@
-scroll "a" {
-  source   = "./m"
-  for_each = []
-}
