@@ -176,7 +176,7 @@ func (e *engine) batch(ctx context.Context, leaf *plan.Leaf, planned []*reconcil
 		return nil, ctx.Err(), nil
 	}
 	defer e.pulse.begin(Doing{Leaf: leaf.Path, Key: keyOf(planned[0])})()
-	b := &batch{leaf: leaf, rec: reconcilers.Reconcilers[planned[0].Sort], planned: planned}
+	b := &batch{leaf: leaf, rec: reconcilers.Of(planned[0].Request), planned: planned}
 	at, failure := e.enactAgain(ctx, b)
 	var journal *journalError
 	if errors.As(failure, &journal) {

@@ -160,7 +160,7 @@ func (e *engine) tellRetry(leaf string, key scrolls.Key, n int, err error, wait 
 func (e *engine) takeBack(ctx context.Context, turns []*reconcilers.Turn) error {
 	for i := len(turns) - 1; i >= 0; i-- {
 		s := turns[i].Step
-		if err := reconcilers.Reconcilers[s.Sort].Undo(ctx, e.w, e.store, s); err != nil {
+		if err := reconcilers.OfStep(s).Undo(ctx, e.w, e.store, s); err != nil {
 			return fmt.Errorf("take back %s before trying again: %w", s.Resource, err)
 		}
 	}

@@ -15,11 +15,14 @@ import (
 // gather sorts declared and dropped glyphs by the resource they are about and the
 // leaf whose turn it is.
 func (m *maker) gather(glyphs []*scrolls.Glyph) {
-	declared := map[scrolls.Key]*scrolls.Glyph{}
+	declared, movedTo := map[scrolls.Key]*scrolls.Glyph{}, map[scrolls.Key]*scrolls.Glyph{}
 	m.plan.declares = map[string]*scrolls.Glyph{}
 	m.plan.inForce = map[scrolls.Key]*scrolls.Glyph{}
 	for i, g := range glyphs {
 		declared[g.Key] = g
+		if g.MovedFrom != "" {
+			movedTo[g.MovedFrom] = g
+		}
 		m.plan.inForce[g.Key] = g
 		spot := m.spots[g]
 		kind, _ := reconcilers.KindOf(g.Kind)
@@ -59,8 +62,15 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 		if g != nil {
 			turn = min(turn, m.leafAt[g.Leaf]) // taken off here before it is put on there
 		}
+		if next := movedTo[was.Key]; g == nil && next != nil && m.spots[next].Resource == was.Resource {
+			turn = m.leafAt[next.Leaf] // the new key stands where the old one did
+		}
 		a := x.ask(turn)
-		a.drop[was.Key] = was.Glyph
+		if g == nil && was.Glyph.OnUndeclare == "leave" {
+			a.leave[was.Key] = was.Glyph
+		} else {
+			a.drop[was.Key] = was.Glyph
+		}
 		a.last = max(a.last, was.Step)
 		if g != nil {
 			a.moves[was.Key] = true
@@ -124,20 +134,39 @@ func (x *thing) dropWithBase() {
 			into.drop[key] = g
 			into.moves[key] = a.moves[key]
 		}
+		maps.Copy(into.leave, a.leave)
 		into.last = max(into.last, a.last)
 		clear(a.drop)
+		clear(a.leave)
 		if len(a.set) == 0 {
 			delete(x.asks, at)
 		}
 	}
+	if first >= 0 && (!hasBase(x.asks[first].leave) || slices.ContainsFunc(x.asks[first].set, isBase)) {
+		// What was to be left in a file that goes, or whose place another takes, goes with it.
+		maps.Copy(x.asks[first].drop, x.asks[first].leave)
+		clear(x.asks[first].leave)
+	}
+}
+
+func hasBase(glyphs map[scrolls.Key]*scrolls.Glyph) bool {
+	for _, g := range glyphs {
+		if isBase(g) {
+			return true
+		}
+	}
+	return false
+}
+
+func isBase(g *scrolls.Glyph) bool {
+	kind, ok := reconcilers.KindOf(g.Kind)
+	return ok && kind.IsBase()
 }
 
 // changesBase says whether a base goes in this turn, or one comes that was not there.
 func (a *ask) changesBase(record *state.Record) bool {
-	for _, g := range a.drop {
-		if kind, ok := reconcilers.KindOf(g.Kind); ok && kind.IsBase() {
-			return true
-		}
+	if hasBase(a.drop) || hasBase(a.leave) {
+		return true
 	}
 	for _, g := range a.set {
 		kind, ok := reconcilers.KindOf(g.Kind)
@@ -172,7 +201,7 @@ func (m *maker) thing(sort, resource string) *thing {
 	if x == nil {
 		x = &thing{
 			sort: sort, resource: resource, record: m.snap.Records[name],
-			asks: map[int]*ask{}, turns: map[int]*reconcilers.Turn{},
+			asks: map[int]*ask{}, turns: map[int][]*reconcilers.Turn{},
 		}
 		m.things[name] = x
 		m.order = append(m.order, name)
@@ -183,7 +212,7 @@ func (m *maker) thing(sort, resource string) *thing {
 func (x *thing) ask(leaf int) *ask {
 	if x.asks[leaf] == nil {
 		x.asks[leaf] = &ask{
-			drop: map[scrolls.Key]*scrolls.Glyph{}, moves: map[scrolls.Key]bool{}, via: map[scrolls.Key][]string{},
+			drop: map[scrolls.Key]*scrolls.Glyph{}, leave: map[scrolls.Key]*scrolls.Glyph{}, moves: map[scrolls.Key]bool{}, via: map[scrolls.Key][]string{},
 		}
 	}
 	return x.asks[leaf]
@@ -242,16 +271,18 @@ func (m *maker) assemble() {
 			t *reconcilers.Turn
 			a *ask
 		}
-		var removes, sets []entry
+		var removes, sets, left []entry
 		for _, name := range m.order {
 			x := m.things[name]
-			t, a := x.turns[at], x.asks[at]
-			switch {
-			case t == nil:
-			case len(a.set) == 0:
-				removes = append(removes, entry{t, a})
-			default:
-				sets = append(sets, entry{t, a})
+			for _, t := range x.turns[at] {
+				switch a := x.asks[at]; {
+				case t.Leave:
+					left = append(left, entry{t, a})
+				case len(a.set) == 0:
+					removes = append(removes, entry{t, a})
+				default:
+					sets = append(sets, entry{t, a})
+				}
 			}
 		}
 		sort.SliceStable(removes, func(i, j int) bool { return removes[i].a.last > removes[j].a.last })
@@ -263,7 +294,7 @@ func (m *maker) assemble() {
 		}
 		sort.SliceStable(sets, func(i, j int) bool { return sets[i].a.at < sets[j].a.at })
 		turns := make([]*reconcilers.Turn, 0, len(removes)+len(sets))
-		for _, e := range append(removes, sets...) {
+		for _, e := range slices.Concat(removes, sets, left) {
 			turns = append(turns, e.t)
 		}
 		m.fit(leaf, turns)
@@ -290,7 +321,7 @@ func (m *maker) fit(leaf *Leaf, turns []*reconcilers.Turn) {
 }
 
 func (m *maker) fitBatch(leaf *Leaf, batch []*reconcilers.Turn) {
-	rec := reconcilers.Reconcilers[batch[0].Sort]
+	rec := reconcilers.Of(batch[0].Request)
 	var acting []*reconcilers.Turn
 	failed := false
 	for _, t := range batch {
@@ -312,7 +343,7 @@ func (m *maker) fitBatch(leaf *Leaf, batch []*reconcilers.Turn) {
 
 // join lets the turns of a batch be completed with what they do together.
 func (m *maker) join(batch []*reconcilers.Turn) {
-	err := reconcilers.Reconcilers[batch[0].Sort].Join(m.in.Context, m.w, batch)
+	err := reconcilers.Of(batch[0].Request).Join(m.in.Context, m.w, batch)
 	if err == nil {
 		return
 	}

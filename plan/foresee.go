@@ -27,7 +27,7 @@ func (m *maker) foresee() error {
 		if !slices.Contains(told.Leaves, step.Leaf) {
 			told.Leaves = append(told.Leaves, step.Leaf)
 		}
-		if rec := reconcilers.Reconcilers[step.Sort]; rec != nil {
+		if rec := reconcilers.OfStep(step); rec != nil {
 			if err := rec.Foresee(m.w, step); err != nil {
 				return err
 			}

@@ -40,16 +40,18 @@ type thing struct {
 	sort, resource string
 	record         *state.Record
 	asks           map[int]*ask // by leaf
-	turns          map[int]*reconcilers.Turn
+	turns          map[int][]*reconcilers.Turn
 }
 
 // An ask is what one leaf wants of one thing.
 type ask struct {
 	set  []*scrolls.Glyph
 	drop map[scrolls.Key]*scrolls.Glyph
-	via  map[scrolls.Key][]string
-	last int64 // the newest step among the dropped, for the order of removal
-	at   int   // the first set glyph's place in the scroll
+	// leave are those that go from the journal alone, after all else.
+	leave map[scrolls.Key]*scrolls.Glyph
+	via   map[scrolls.Key][]string
+	last  int64 // the newest step among the dropped, for the order of removal
+	at    int   // the first set glyph's place in the scroll
 	// movesTo names dropped keys that the same run sets elsewhere.
 	moves map[scrolls.Key]bool
 }
@@ -104,6 +106,10 @@ func Make(in Input) (*Plan, error) {
 	m.retell()
 	m.checks()
 	m.stayDue()
+	m.protect()
+	if err := m.mistakes(); err != nil {
+		return nil, err
+	}
 	m.updates(glyphs)
 	m.plan.Leaves = m.leaves
 	return m.plan, nil
@@ -291,6 +297,9 @@ func (m *maker) locate(glyphs []*scrolls.Glyph) {
 	for _, a := range m.snap.Applied {
 		if a.Lineage == m.in.Lineage && !declared[a.Key] && m.picks.Has(a.Key) {
 			record := m.snap.Records[reconcilers.RecordKey(a.Sort, a.Resource)]
+			if a.Sort == reconcilers.PathSort && a.Glyph.OnUndeclare == "leave" {
+				continue // paths lead through it as they do now
+			}
 			gone[a.Sort] = append(gone[a.Sort], reconcilers.Gone{Applied: a, Record: record})
 		}
 	}
@@ -349,23 +358,35 @@ func (m *maker) turns(w *reconcilers.World, x *thing) (reconcilers.Request, erro
 	order := m.layerOrder(x)
 	for _, at := range slices.Sorted(maps.Keys(x.asks)) {
 		a := x.asks[at]
-		r := reconcilers.Request{
-			Lineage: m.in.Lineage, Leaf: m.leaves[at].Path, Sort: x.sort, Resource: x.resource,
-			Record: record, Set: a.set, Drop: a.drop, Moves: a.moves, Order: order, Via: a.via, Blind: m.in.Blind, Now: now,
-		}
-		t, err := reconcilers.Reconcilers[x.sort].Turn(m.in.Context, w, r)
-		if err != nil {
-			return r, err
-		}
-		x.turns[at] = t
-		if t.Step != nil {
-			record = t.Step.After
-		}
-		if t.Leaves != nil {
-			now = t.Leaves
+		for _, r := range a.requests() {
+			r.Lineage, r.Leaf, r.Sort, r.Resource = m.in.Lineage, m.leaves[at].Path, x.sort, x.resource
+			r.Record, r.Order, r.Blind, r.Now = record, order, m.in.Blind, now
+			t, err := reconcilers.Of(r).Turn(m.in.Context, w, r)
+			if err != nil {
+				return r, err
+			}
+			x.turns[at] = append(x.turns[at], t)
+			if t.Step != nil {
+				record = t.Step.After
+			}
+			if t.Leaves != nil {
+				now = t.Leaves
+			}
 		}
 	}
 	return reconcilers.Request{}, nil
+}
+
+// requests are the turns that a leaf's wishes for a thing take, in order.
+func (a *ask) requests() []reconcilers.Request {
+	var all []reconcilers.Request
+	if len(a.set)+len(a.drop) > 0 {
+		all = append(all, reconcilers.Request{Set: a.set, Drop: a.drop, Moves: a.moves, Via: a.via})
+	}
+	if len(a.leave) > 0 {
+		all = append(all, reconcilers.Request{Drop: a.leave, Leave: true})
+	}
+	return all
 }
 
 // updates finds what lies outside the content id and differs from the journal.
@@ -388,7 +409,7 @@ func (m *maker) updates(glyphs []*scrolls.Glyph) {
 }
 
 func sameWritten(a, b *scrolls.Glyph) bool {
-	return slices.Equal(a.Secret, b.Secret) && reflect.DeepEqual(plainRefs(a.Attrs), plainRefs(b.Attrs))
+	return a.Protect == b.Protect && a.OnUndeclare == b.OnUndeclare && slices.Equal(a.Secret, b.Secret) && reflect.DeepEqual(plainRefs(a.Attrs), plainRefs(b.Attrs))
 }
 
 // plainRefs leaves out where a local file's bytes were read from.

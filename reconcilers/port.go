@@ -127,6 +127,8 @@ type Request struct {
 	Blind bool
 	// Untold asks for no diffs: nobody will read them.
 	Untold bool
+	// Leave says that what is dropped is to be left as it is (on_undeclare = "leave").
+	Leave bool
 	// Late marks a turn of the run's last wave.
 	Late bool
 	// Now, where set, is what the resource will be by then.
@@ -192,7 +194,9 @@ type Change struct {
 	Diff          string
 	Drift         bool
 	Irreversible  []string
-	Secret        bool
+	// Destroys says that what is there is made anew, and something of it lost.
+	Destroys bool
+	Secret   bool
 }
 
 // All are the kinds of glyph there are. A new kind is one line here.
@@ -246,10 +250,10 @@ func CID(g *scrolls.Glyph) scrolls.ContentID {
 // Batch cuts turns after those that can share a batch with the first.
 func Batch(turns []*Turn) []*Turn {
 	end := 1
-	for end < len(turns) && turns[end].Step != nil && turns[end].Sort == turns[0].Sort {
+	for end < len(turns) && turns[end].Step != nil && turns[end].Sort == turns[0].Sort && turns[end].Leave == turns[0].Leave {
 		end++
 	}
-	return turns[:Reconcilers[turns[0].Sort].Batch(turns[:end])]
+	return turns[:Of(turns[0].Request).Batch(turns[:end])]
 }
 
 // SortLate puts the turns of a last wave in order: what may hold files first, then

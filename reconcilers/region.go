@@ -15,7 +15,7 @@ import (
 var regionKind = Kind{
 	Sort: PathSort,
 	Kind: scrolls.Kind{
-		Name: "region", Version: 1, LabelAttr: "name",
+		Name: "region", Renames: true, Version: 1, LabelAttr: "name",
 		Doc: "A block of lines in a file that others own too, between two lines that mark it: `# BEGIN golem NAME` and `# END " +
 			"golem NAME`. It is put at the end, or where `before` or `after` says, with the line ending that its neighbours " +
 			"have. A block that is there already, by its markers, is taken over, and what was in it is captured. Undeclared, " +

@@ -85,7 +85,9 @@ type goal[S any] struct {
 	diff   string
 	// irreversible are the parts of it that cannot be taken back.
 	irreversible []string
-	keeps        []state.Kept
+	// destroys says that the thing is made anew, and something of it lost.
+	destroys bool
+	keeps    []state.Kept
 	// forget leaves the thing as it is and drops it from the journal.
 	forget bool
 	// postpone leaves it to the run's last wave, which works the turn out anew: what is in
@@ -240,7 +242,7 @@ func (r sole[S]) judge(t *Turn, v view[S], g goal[S]) {
 		Inverse: encode(v.now), Expect: encode(g.to),
 	}
 	c := Change{
-		Effect: g.effect, Reason: g.reason, Diff: g.diff, Irreversible: g.irreversible,
+		Effect: g.effect, Reason: g.reason, Diff: g.diff, Irreversible: g.irreversible, Destroys: g.destroys,
 		Before: r.own.show(v.now), After: r.own.show(g.to),
 	}
 	if secret(v.glyph) || v.old != nil && secret(v.old) {

@@ -295,7 +295,11 @@ func (k *work) putAll(content []byte) error {
 	r.on, r.layer, r.hints, r.puts = k.want, slices.Clone(k.edits), nil, nil
 	for _, layer := range k.edits {
 		hint := -1
-		if off, ok := k.peels[layer.Key]; ok && k.base == nil {
+		off, ok := k.peels[layer.Key]
+		if was := layer.Glyph.MovedFrom; !ok && k.r.Drop[was] != nil {
+			off, ok = k.peels[was]
+		}
+		if ok && k.base == nil {
 			hint = off.tail
 		}
 		r.hints = append(r.hints, hint)

@@ -35,7 +35,7 @@ func TakeBack(ctx context.Context, w *World, store Store, steps []*state.Step, t
 	var runs []*state.Step // newest first
 	for i := len(steps) - 1; i >= 0; i-- {
 		s := steps[i]
-		rec := Reconcilers[s.Sort]
+		rec := OfStep(s)
 		if rec == nil {
 			stuck[s] = fmt.Errorf("take back %s: this golem does not know how to take back a %q", s.Resource, s.Sort)
 			continue
@@ -48,7 +48,7 @@ func TakeBack(ctx context.Context, w *World, store Store, steps []*state.Step, t
 		do(s, func() error { return rec.Undo(ctx, w, store, s) })
 	}
 	for _, s := range runs {
-		do(s, func() error { return Reconcilers[s.Sort].Undo(ctx, w, store, s) })
+		do(s, func() error { return OfStep(s).Undo(ctx, w, store, s) })
 	}
 	return stuck
 }
