@@ -25,10 +25,10 @@ var treeRecipe = struct {
 	archive  []string // in the tree's own archive, to install from, with all they depend on
 	disabled []string // what changes a host by itself
 }{
-	version:  "2",
+	version:  "3",
 	suite:    "bookworm",
 	packages: []string{"systemd", "systemd-sysv", "dbus", "apt", "ca-certificates", "procps", "iproute2", "openssh-server", "openssh-client", "nftables"},
-	archive:  []string{"nginx-light", "cron"},
+	archive:  []string{"nginx-light", "cron", "git", "python3", "python3-yaml", "sudo", "unbound", "php-cli"},
 	disabled: []string{"apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "fstrim.timer"},
 }
 

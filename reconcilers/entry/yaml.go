@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -46,9 +47,10 @@ func (r *yamlReceipt) encode() json.RawMessage {
 // A yamlLevel is a container on the way to a key, and the member that the way leads
 // through; nil if it is not there.
 type yamlLevel struct {
-	node *yamlNode
-	hit  *yamlEntry
-	i    int
+	node  *yamlNode
+	hit   *yamlEntry
+	i     int
+	merge int // where a merge key begins; -1 for none
 }
 
 // A yamlDoc is one document of a text that is edited.
@@ -170,7 +172,7 @@ func (d *yamlDoc) through(offset int, why string) error {
 
 // enter finds a step in a container.
 func (d *yamlDoc) enter(n *yamlNode, step Step) (yamlLevel, error) {
-	level := yamlLevel{node: n, i: -1}
+	level := yamlLevel{node: n, i: -1, merge: -1}
 	switch {
 	case n.kind == yamlAlias:
 		return level, at(d.text, n.start, "the key leads through an alias; what it stands for is used elsewhere too")
@@ -188,10 +190,9 @@ func (d *yamlDoc) enter(n *yamlNode, step Step) (yamlLevel, error) {
 	case step.Place:
 		return level, d.through(n.start, "the key leads through it by a number, but it is a mapping; write the name in quotes")
 	}
-	merge := -1
 	for i, e := range n.entries {
-		if e.named && e.name == "<<" {
-			merge = e.key
+		if e.named && e.name == mergeKey {
+			level.merge = e.key
 		}
 		if !e.named || e.name != step.Name {
 			continue
@@ -203,10 +204,42 @@ func (d *yamlDoc) enter(n *yamlNode, step Step) (yamlLevel, error) {
 		}
 		level.hit, level.i = e, i
 	}
-	if level.hit == nil && merge >= 0 {
-		return level, at(d.text, merge, "a merge key is in the way: what it brings may have %s", quote(step.Name))
-	}
 	return level, nil
+}
+
+// mergeKey is the name whose value's members a mapping has too, unless it has its own.
+const mergeKey = "<<"
+
+// unmerged refuses a way that ends where a merge key brings the name: a value of its own
+// stands before that, but to take the name out, or to add to what is brought, would take an
+// edit of what others share.
+func (d *yamlDoc) unmerged(v any, w Wish) error {
+	n := len(d.levels)
+	if n == 0 || d.levels[n-1].merge < 0 {
+		return nil
+	}
+	last, whole := d.levels[n-1], n == len(w.Steps)
+	if last.hit != nil && !(w.Absent && whole) || last.hit == nil && whole && !w.Absent && !w.Member {
+		return nil
+	}
+	within, _ := lookup(v, w.Steps[:n-1])
+	mapping, _ := within.(map[string]any)
+	if !brings(mapping[mergeKey], w.Steps[n-1].Name) {
+		return nil
+	}
+	return at(d.text, last.merge, "this merge key brings %s, and what it stands for may be used elsewhere too", quote(w.Steps[n-1].Name))
+}
+
+// brings says whether what a merge key stands for has a name.
+func brings(merged any, name string) bool {
+	switch v := merged.(type) {
+	case map[string]any:
+		_, there := v[name]
+		return there || brings(v[mergeKey], name)
+	case []any:
+		return slices.ContainsFunc(v, func(one any) bool { return brings(one, name) })
+	}
+	return false
 }
 
 // lookup finds what steps lead to in a plain value.
@@ -272,7 +305,10 @@ func (yamlFormat) open(text []byte, w Wish) (*yamlDoc, []any, error) {
 	if err := d.walk(w.Steps); err != nil {
 		return d, docs, err
 	}
-	return d, docs, d.known(docs[w.Document])
+	if err := d.known(docs[w.Document]); err != nil {
+		return d, docs, err
+	}
+	return d, docs, d.unmerged(docs[w.Document], w)
 }
 
 // known refuses a way that ends where the other parser sees it go on: by a name that is

@@ -278,6 +278,10 @@ func TestYAMLEdits(t *testing.T) {
 		{"a member before another", "a:\n- x\n- z\n", Wish{Steps: dotted("a"), Member: true, Value: "w", Before: "z"}, "a:\n- x\n- w\n- z\n"},
 		{"absent", "a: 1\n# of b\nb: # c\n  x: 2\nc: 3\n", Wish{Steps: dotted("b"), Absent: true}, "a: 1\n# of b\nc: 3\n"},
 		{"absent and alone", "a:\n  b: 1\n", Wish{Steps: dotted("a.b"), Absent: true}, "a: {}\n"},
+		{"beside a merge key", "x: &x\n  a: 1\ny:\n  <<: *x\n", Wish{Steps: dotted("y.b"), Member: true, Value: "w"}, "x: &x\n  a: 1\ny:\n  <<: *x\n  b:\n    - w\n"},
+		{"before what a merge key brings", "x: &x\n  a: 1\ny:\n  <<: *x\n", Wish{Steps: dotted("y.a"), Value: "w"}, "x: &x\n  a: 1\ny:\n  <<: *x\n  a: w\n"},
+		{"what a merge key does not bring", "x: &x\n  a: 1\ny:\n  <<: [*x, {c: 1}]\n", Wish{Steps: dotted("y.b"), Absent: true}, "x: &x\n  a: 1\ny:\n  <<: [*x, {c: 1}]\n"},
+		{"absent beside a merge key", "x: &x\n  a: 1\ny:\n  <<: *x\n  b: 2\n", Wish{Steps: dotted("y.b"), Absent: true}, "x: &x\n  a: 1\ny:\n  <<: *x\n"},
 		{"another document", "a: 1\n---\na: 1\n", Wish{Steps: dotted("a"), Value: json.Number("2"), Document: 1}, "a: 1\n---\na: 2\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) { keepExact(t, yamlFormat{}, c.text, c.w, c.want) })
@@ -288,7 +292,7 @@ func TestYAMLRefusesWithThePlace(t *testing.T) {
 	for _, c := range []struct{ text, key, want string }{
 		{"a: 1\nb: 2\na: 3\n", "a", `line 3, column 1: the name "a" is there twice, in line 1, column 1 too; golem cannot tell which of them counts`},
 		{"a:\n\tb: 1\n", "a.b", "line 2, column 1: a tab indents this line; YAML takes spaces only"},
-		{"x: &x\n  a: 1\ny:\n  <<: *x\n  b: 2\n", "y.a", `line 4, column 3: a merge key is in the way: what it brings may have "a"`},
+		{"x: &x\n  a: {c: 1}\ny:\n  <<: *x\n  b: 2\n", "y.a.d", `line 4, column 3: this merge key brings "a", and what it stands for may be used elsewhere too`},
 		{"x: &x\n  a: 1\ny: *x\n", "y.a", "line 3, column 4: the key leads through an alias; what it stands for is used elsewhere too"},
 		{"x: &x\n  a: 1\ny: *x\n", "x.a", "line 1, column 4: it cannot be edited safely: the edit would change another value too; perhaps an anchor on it is used elsewhere"},
 		{"a: s\n", "a.b", "line 1, column 4: the key leads through it, and it is neither a mapping nor a list"},
@@ -306,6 +310,12 @@ func TestYAMLRefusesWithThePlace(t *testing.T) {
 			t.Errorf("%q: put gave %q", c.text, out)
 		case err.Error() != c.want:
 			t.Errorf("%q:\n%s\nnot\n%s", c.text, err, c.want)
+		}
+	}
+	for _, w := range []Wish{{Steps: dotted("y.a"), Absent: true}, {Steps: dotted("y.c"), Member: true, Value: "v"}, {Steps: dotted("z.c"), Absent: true}} {
+		text := "x: &x\n  a: 1\n  c: [u]\ny:\n  a: 2\n  <<: *x\nz:\n  <<: [{<<: *x}]\n"
+		if out, _, err := (yamlFormat{}).Put([]byte(text), w); err == nil || !strings.Contains(err.Error(), "this merge key brings") {
+			t.Errorf("%v: put gave %q, %v", w, out, err)
 		}
 	}
 	if _, _, err := (yamlFormat{}).Put([]byte("a: 1\n"), Wish{Steps: dotted("a"), Value: "v", Document: 1}); err == nil {

@@ -102,7 +102,7 @@ func (p *yamlPeel) unadd() []splice {
 		if i < 0 {
 			return p.leftover()
 		}
-		levels = append(levels, yamlLevel{n, n.entries[i], i})
+		levels = append(levels, yamlLevel{n, n.entries[i], i, -1})
 	} else if len(levels) < len(p.w.Steps) || levels[len(levels)-1].hit == nil {
 		return p.leftover()
 	}
