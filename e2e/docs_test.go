@@ -269,6 +269,37 @@ func functionsInTheSource(t *testing.T) []string {
 	return names
 }
 
+// TestModulesOfTheLanguagePageLoad writes the page's own example into a directory, with a
+// module that the page leaves out, and validates it.
+func TestModulesOfTheLanguagePageLoad(t *testing.T) {
+	_, page, ok := strings.Cut(readPage(t, "../docs/language.md"), "\n## Modules\n")
+	if !ok {
+		t.Fatal("docs/language.md has no section about modules")
+	}
+	blocks := regexp.MustCompile("(?s)```hcl\n(.*?)```").FindAllStringSubmatch(page, 2)
+	if len(blocks) != 2 {
+		t.Fatalf("the section has %d blocks", len(blocks))
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"main.hcl": blocks[0][1], "modules/db/main.hcl": blocks[1][1],
+		"modules/web/main.hcl": "variable \"port\" {}\nvariable \"database\" {}\nfile \"conf\" {\n  path = \"/etc/web-${var.port}\"\n  content = var.database\n}\n",
+	} {
+		path := filepath.Join(dir, "page", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newStage(t)
+	out := call{}.must(t, 0, "plan", "--root", s.root, filepath.Join(dir, "page")).stdout
+	if !strings.Contains(out, "web[\"b\"]") || !strings.Contains(out, "127.0.0.1:5432") {
+		t.Errorf("golem plan says\n%s", out)
+	}
+}
+
 func TestExitCodesArePrintedInTheREADME(t *testing.T) {
 	readme := readPage(t, "../README.md")
 	for _, code := range []string{"0", "1", "2", "3", "4", "130"} {

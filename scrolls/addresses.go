@@ -83,3 +83,49 @@ func offset(addr netip.Addr, by *big.Int) netip.Addr {
 	out, _ := netip.AddrFromSlice(sum.FillBytes(raw))
 	return out
 }
+
+// cidrSubnetsFunc cuts networks of the given sizes out of a network, one behind the other.
+var cidrSubnetsFunc = function.New(&function.Spec{
+	Params:   []function.Parameter{{Name: "prefix", Type: cty.String}},
+	VarParam: &function.Parameter{Name: "bits", Type: cty.Number},
+	Type:     function.StaticReturnType(cty.List(cty.String)),
+	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+		network, err := netip.ParsePrefix(args[0].AsString())
+		if err != nil {
+			return cty.NilVal, function.NewArgErrorf(0, "it is not a network, like \"10.0.0.0/8\"")
+		}
+		network = network.Masked()
+		next := network.Addr()
+		var subnets []cty.Value
+		for i, arg := range args[1:] {
+			bits, exact := arg.AsBigFloat().Int64()
+			length := int64(network.Bits()) + bits
+			if exact != big.Exact || bits < 0 || length > int64(next.BitLen()) {
+				return cty.NilVal, function.NewArgErrorf(i+1, "the network cannot be cut so small")
+			}
+			size := new(big.Int).Lsh(big.NewInt(1), uint(next.BitLen())-uint(length))
+			start := new(big.Int).SetBytes(next.AsSlice())
+			if over := new(big.Int).Mod(start, size); over.Sign() != 0 { // each begins where one of its size can
+				start.Add(start, new(big.Int).Sub(size, over))
+			}
+			raw := start.Bytes()
+			first, ok := netip.AddrFromSlice(start.FillBytes(make([]byte, max(len(raw), next.BitLen()/8))))
+			if !ok || !network.Contains(first) {
+				return cty.NilVal, function.NewArgErrorf(i+1, "there is no room left in the network for one of this size")
+			}
+			subnets = append(subnets, cty.StringVal(netip.PrefixFrom(first, int(length)).String()))
+			last := new(big.Int).Add(start, size)
+			if raw = last.Bytes(); len(raw) > next.BitLen()/8 {
+				if i+2 < len(args) {
+					return cty.NilVal, function.NewArgErrorf(i+2, "there is no room left in the network for one of this size")
+				}
+				break
+			}
+			next, _ = netip.AddrFromSlice(last.FillBytes(make([]byte, next.BitLen()/8)))
+		}
+		if len(subnets) == 0 {
+			return cty.ListValEmpty(cty.String), nil
+		}
+		return cty.ListVal(subnets), nil
+	},
+})

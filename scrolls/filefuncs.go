@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"sort"
 	"strings"
@@ -53,7 +54,7 @@ func (l *loader) fileFunctions(all map[string]function.Function) {
 	all["filebase64sha512"] = sum(func(d []byte) []byte { s := sha512.Sum512(d); return s[:] }, base64.StdEncoding.EncodeToString)
 	all["fileexists"] = l.fileExists()
 	all["fileset"] = l.fileSet()
-	all["templatefile"] = l.templateFile(all)
+	all["templatefile"], all["templatestring"] = l.templates(all)
 }
 
 func utf8Text(data []byte) (string, error) {
@@ -136,55 +137,61 @@ func (l *loader) fileSet() function.Function {
 	})
 }
 
-// templateFile evaluates a file as a template, with the given variables and every
-// function but itself.
-func (l *loader) templateFile(all map[string]function.Function) function.Function {
-	inner := map[string]function.Function{}
-	for name, fn := range all {
-		inner[name] = fn
-	}
-	render := func(args []cty.Value) (cty.Value, error) {
-		name := args[0].AsString()
-		data, err := l.readFile(name)
-		if err != nil {
-			return cty.NilVal, function.NewArgError(0, err)
-		}
-		if _, err := utf8Text(data); err != nil {
-			return cty.NilVal, function.NewArgErrorf(0, "cannot use %q: %w", name, err)
-		}
-		if err := shallow(data, name, hclsyntax.LexTemplate); err != nil {
-			return cty.NilVal, function.NewArgErrorf(0, "cannot use %q: %w", name, err)
-		}
-		vars, marks := args[1].Unmark()
-		if !vars.CanIterateElements() || !(vars.Type().IsObjectType() || vars.Type().IsMapType()) {
-			return cty.NilVal, function.NewArgErrorf(1, "the variables are a map or an object")
-		}
-		expr, diags := hclsyntax.ParseTemplate(data, l.abs(name), hcl.InitialPos)
-		if diags.HasErrors() {
-			return cty.NilVal, templateError(name, diags)
-		}
-		given := vars.AsValueMap()
-		if given == nil {
-			given = map[string]cty.Value{} // none, but allowed
-		}
-		value, diags := expr.Value(&hcl.EvalContext{Variables: given, Functions: inner})
-		if diags.HasErrors() {
-			return cty.NilVal, templateError(name, diags)
-		}
-		text, err := convert.Convert(value, cty.String)
-		if err != nil || text.IsNull() || !text.IsKnown() {
-			return cty.NilVal, function.NewArgErrorf(0, "%q makes %s, not text", name, value.Type().FriendlyName())
-		}
-		return text.WithMarks(marks), nil
-	}
-	return function.New(&function.Spec{
-		Params: []function.Parameter{
-			{Name: "path", Type: cty.String},
-			{Name: "vars", Type: cty.DynamicPseudoType, AllowMarked: true},
+// templates are the functions that evaluate a file or a text as a template, with the given
+// variables and every function but themselves.
+func (l *loader) templates(all map[string]function.Function) (file, text function.Function) {
+	inner := maps.Clone(all)
+	param := func(name string) function.Parameter { return function.Parameter{Name: name, Type: cty.String} }
+	vars := function.Parameter{Name: "vars", Type: cty.DynamicPseudoType, AllowMarked: true}
+	file = function.New(&function.Spec{
+		Params: []function.Parameter{param("path"), vars}, Type: function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			name := args[0].AsString()
+			data, err := l.readFile(name)
+			if err != nil {
+				return cty.NilVal, function.NewArgError(0, err)
+			}
+			if _, err := utf8Text(data); err != nil {
+				return cty.NilVal, function.NewArgErrorf(0, "cannot use %q: %w", name, err)
+			}
+			return render(data, name, l.abs(name), args[1], inner)
 		},
-		Type: function.StaticReturnType(cty.String),
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return render(args) },
 	})
+	text = function.New(&function.Spec{
+		Params: []function.Parameter{param("template"), vars}, Type: function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			return render([]byte(args[0].AsString()), "the template", "template", args[1], inner)
+		},
+	})
+	return file, text
+}
+
+// render evaluates a template; shown is how messages call it.
+func render(data []byte, shown, source string, args cty.Value, functions map[string]function.Function) (cty.Value, error) {
+	if err := shallow(data, shown, hclsyntax.LexTemplate); err != nil {
+		return cty.NilVal, function.NewArgErrorf(0, "cannot use %q: %w", shown, err)
+	}
+	vars, marks := args.Unmark()
+	if !vars.CanIterateElements() || !(vars.Type().IsObjectType() || vars.Type().IsMapType()) {
+		return cty.NilVal, function.NewArgErrorf(1, "the variables are a map or an object")
+	}
+	expr, diags := hclsyntax.ParseTemplate(data, source, hcl.InitialPos)
+	if diags.HasErrors() {
+		return cty.NilVal, templateError(shown, diags)
+	}
+	given := vars.AsValueMap()
+	if given == nil {
+		given = map[string]cty.Value{} // none, but allowed
+	}
+	value, diags := expr.Value(&hcl.EvalContext{Variables: given, Functions: functions})
+	if diags.HasErrors() {
+		return cty.NilVal, templateError(shown, diags)
+	}
+	text, err := convert.Convert(value, cty.String)
+	if err != nil || text.IsNull() || !text.IsKnown() {
+		return cty.NilVal, function.NewArgErrorf(0, "%q makes %s, not text", shown, value.Type().FriendlyName())
+	}
+	return text.WithMarks(marks), nil
 }
 
 // templateError tells a template's first mistake with its place in the template.

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2/ext/tryfunc"
+	ctyyaml "github.com/zclconf/go-cty-yaml"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
@@ -59,15 +60,19 @@ func (l *loader) functions() map[string]function.Function {
 		"base64encode": text(func(s string) (string, error) { return base64.StdEncoding.EncodeToString([]byte(s)), nil }),
 		"base64decode": text(decodeBase64),
 		"urlencode":    text(func(s string) (string, error) { return url.QueryEscape(s), nil }),
+		"urldecode":    text(decodeURL),
+		"yamlencode":   ctyyaml.YAMLEncodeFunc, "yamldecode": ctyyaml.YAMLDecodeFunc,
+		"textencodebase64": textEncodeFunc, "textdecodebase64": textDecodeFunc,
 		"base64sha256": text(hashed(sha256.New, base64.StdEncoding.EncodeToString)),
 		"base64sha512": text(hashed(sha512.New, base64.StdEncoding.EncodeToString)),
 		"md5":          text(hashed(md5.New, hex.EncodeToString)), "sha1": text(hashed(sha1.New, hex.EncodeToString)),
 		"sha256": text(hashed(sha256.New, hex.EncodeToString)), "sha512": text(hashed(sha512.New, hex.EncodeToString)),
+		"uuidv5": uuidFunc,
 		// dates
 		"formatdate": stdlib.FormatDateFunc, "timeadd": stdlib.TimeAddFunc, "timecmp": timeCompareFunc,
 		// networks
 		"cidrhost": cidr([]string{"number"}, cidrHost), "cidrnetmask": cidr(nil, cidrNetmask),
-		"cidrsubnet": cidr([]string{"bits", "number"}, cidrSubnet),
+		"cidrsubnet": cidr([]string{"bits", "number"}, cidrSubnet), "cidrsubnets": cidrSubnetsFunc,
 		// names of files
 		"basename": text(func(s string) (string, error) { return path.Base(s), nil }),
 		"dirname":  text(func(s string) (string, error) { return path.Dir(s), nil }),

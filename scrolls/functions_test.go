@@ -13,6 +13,18 @@ import (
 // written as JSON; a function that is missing here fails the test below.
 var functionCases = []struct{ expr, want string }{
 	{`abs(-2)`, `2`},
+	{`urldecode("a%20b+c")`, `"a b c"`},
+	{`yamldecode("a: [1, two]")`, `{"a":[1,"two"]}`},
+	{`yamlencode({ a = [1, "two"], b = null })`, `"\"a\":\n- 1\n- \"two\"\n\"b\": null\n"`},
+	{`issensitive(yamlencode({ a = sensitive(1) }))`, `true`},
+	{`textencodebase64("\u00e9a", "UTF-16LE")`, `"6QBhAA=="`},
+	{`textdecodebase64("6QBhAA==", "UTF-16LE")`, `"\u00e9a"`},
+	{`uuidv5("dns", "www.terraform.io")`, `"a5008fae-b28c-5ba5-96cd-82b4c53552d6"`},
+	{`uuidv5("6ba7b810-9dad-11d1-80b4-00c04fd430c8", "www.terraform.io")`, `"a5008fae-b28c-5ba5-96cd-82b4c53552d6"`},
+	{`cidrsubnets("10.1.0.0/16", 4, 4, 8, 4)`, `["10.1.0.0/20","10.1.16.0/20","10.1.32.0/24","10.1.48.0/20"]`},
+	{`cidrsubnets("fd00:fd12:3456:7890::/56", 16, 16, 16, 32)`, `["fd00:fd12:3456:7800::/72","fd00:fd12:3456:7800:100::/72","fd00:fd12:3456:7800:200::/72","fd00:fd12:3456:7800:300::/88"]`},
+	{`cidrsubnets("255.255.255.0/24", 1, 1)`, `["255.255.255.0/25","255.255.255.128/25"]`},
+	{`templatestring("$${a} and %%{ if b }yes%%{ endif }", { a = 1, b = true })`, `"1 and yes"`},
 	{`ceil(1.2)`, `2`},
 	{`floor(1.8)`, `1`},
 	{`log(8, 2)`, `3`},
