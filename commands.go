@@ -28,11 +28,14 @@ func (a *app) planCommand() *cli.Command {
 		Name: "plan", Usage: "show what apply would do; change nothing", ArgsUsage: "[PATH]",
 		Description: "--target and --exclude plan a part: a key, a pattern of keys, or a leaf.\n" +
 			"    golem plan --target nginx --exclude 'service:*'\n" +
+			"--out saves the plan: golem apply FILE does just that, without asking again.\n" +
+			"    golem plan --out web.plan web.hcl && golem apply web.plan\n" +
 			"Exit codes: 0 done (with --detailed-exitcode: no changes), 1 error,\n" +
 			"2 changes (only with --detailed-exitcode), 130 interrupted.",
 		Flags: []cli.Flag{
 			jsonFlag, blindFlag, targetFlag, excludeFlag,
 			&cli.BoolFlag{Name: "destroy", Usage: "plan what destroy would do"},
+			&cli.StringFlag{Name: "out", Usage: "save the plan to `FILE`, for golem apply FILE"},
 			&cli.BoolFlag{Name: "detailed-exitcode", Usage: "exit 2 when there are changes"},
 		},
 		Action: a.plan,
@@ -48,6 +51,12 @@ func (a *app) plan(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
+	var key plan.SealKey
+	if c.IsSet("out") {
+		if key, err = s.makeSealKey(ctx); err != nil {
+			return err
+		}
+	}
 	p, err := s.plan(ctx, g)
 	if err != nil {
 		return err
@@ -55,8 +64,18 @@ func (a *app) plan(ctx context.Context, c *cli.Command) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if c.IsSet("out") {
+		if err := s.savePlan(c.String("out"), g, p, key); err != nil {
+			return err
+		}
+	}
 	if err := a.show(c, p); err != nil {
 		return err
+	}
+	if c.IsSet("out") && !c.Bool("json") {
+		if err := a.printer(a.out).Printf("Saved: golem apply %s does this.\n", plan.Printable(c.String("out"))); err != nil {
+			return err
+		}
 	}
 	if c.Bool("detailed-exitcode") && !p.Empty() {
 		return exitCode(exitChanges)
@@ -117,6 +136,7 @@ type goal struct {
 	back    *apply.Back // of a rollback
 	// policies are those under which a scroll is destroyed.
 	policies map[string]scrolls.Policy
+	saved    *plan.Saved // the plan file that it is from; nil: none
 }
 
 // wanted is the scroll to bring the host to; nil is the empty one.
@@ -157,13 +177,19 @@ func (*unnamedError) Hint() string { return "golem destroy --name NAME needs no 
 
 func (a *app) applyCommand() *cli.Command {
 	return &cli.Command{
-		Name: "apply", Usage: "bring the host to the scroll", ArgsUsage: "[PATH]",
+		Name: "apply", Usage: "bring the host to the scroll", ArgsUsage: "[PATH | PLANFILE]",
 		Description: "    golem apply --target nginx    only that leaf, key or pattern of keys\n" +
+			"    golem apply web.plan          what golem plan --out web.plan showed\n" +
 			"Exit codes: 0 settled, 1 error before anything was touched, 3 partial: a leaf\n" +
 			"was rolled back or a reverse failed, 4 another run holds the journal,\n" +
-			"130 interrupted.",
-		Flags:  []cli.Flag{jsonFlag, quietFlag, approveFlag, blindFlag, confirmFlag, targetFlag, excludeFlag},
-		Action: func(ctx context.Context, c *cli.Command) error { return a.enactScroll(ctx, c, "apply") },
+			"5 the saved plan is stale, 130 interrupted.",
+		Flags: []cli.Flag{jsonFlag, quietFlag, approveFlag, blindFlag, confirmFlag, targetFlag, excludeFlag},
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if plan.IsSaved(c.Args().First()) {
+				return a.applySaved(ctx, c)
+			}
+			return a.enactScroll(ctx, c, "apply")
+		},
 	}
 }
 
@@ -194,8 +220,10 @@ func (a *app) enactScroll(ctx context.Context, c *cli.Command, command string) e
 // enact shows a plan, asks, and enacts it.
 func (a *app) enact(ctx context.Context, s *session, g goal) error {
 	c := s.c
-	if err := a.checkAsking(c); err != nil {
-		return err
+	if g.saved == nil {
+		if err := a.checkAsking(c); err != nil {
+			return err
+		}
 	}
 	confirm, err := s.confirming()
 	if err != nil {
@@ -206,20 +234,26 @@ func (a *app) enact(ctx context.Context, s *session, g goal) error {
 	if err := s.checkLineage(g); err != nil {
 		return err
 	}
-	if err := a.checkApproval(ctx, s, events, g); err != nil {
-		return err
+	if g.saved == nil {
+		if err := a.checkApproval(ctx, s, events, g); err != nil {
+			return err
+		}
 	}
 	journal, err := s.write(ctx)
 	if err != nil {
 		return err
 	}
 	defer journal.Close()
-	report, err := apply.Run(ctx, apply.Options{
+	o := apply.Options{
 		Journal: journal, Host: s.host, HostName: s.host.Name(), Scroll: g.wanted(), Policies: g.policies, Lineage: g.lineage, Back: g.back, Confirm: confirm,
 		Blind: c.Bool("no-observe"), Destroy: g.destroy, Choice: s.choice(), Unattended: c.Bool("auto-approve"),
 		Approve: func(p *plan.Plan) (bool, error) { return a.approve(ctx, c, p, events) },
 		Tell:    events.tell, Watch: events.watch, Run: s.whoRuns(g.command, g.scroll),
-	})
+	}
+	if g.saved != nil {
+		g.enactSaved(&o, func(p *plan.Plan) error { return events.plan(p) })
+	}
+	report, err := apply.Run(ctx, o)
 	err = a.conclude(c, events, report, errors.Join(err, report.Closed(journal.Close())))
 	if err == nil && confirm != nil && report.Plan.Empty() && report.Plan.Pending == nil && !events.quiet && !events.asJSON {
 		return a.printer(a.out).Printf("So there is nothing to confirm, either.\n")

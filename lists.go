@@ -63,8 +63,11 @@ func (a *app) historyCommand() *cli.Command {
 
 func (a *app) showCommand() *cli.Command {
 	return &cli.Command{
-		Name: "show", Usage: "show one revision", ArgsUsage: "[REV | LINEAGE@REV]", Flags: []cli.Flag{jsonFlag},
+		Name: "show", Usage: "show one revision, or a saved plan", ArgsUsage: "[REV | LINEAGE@REV | PLANFILE]", Flags: []cli.Flag{jsonFlag},
 		Action: func(_ context.Context, c *cli.Command) error {
+			if plan.IsSaved(c.Args().First()) {
+				return a.showSaved(c)
+			}
 			return reading(c, func(_ *session, r *state.Reader) error {
 				rev, err := findRevision(r, c.String("name"), c.Args().First())
 				if err != nil {

@@ -32,6 +32,7 @@ const (
 	exitChanges     = 2 // plan --detailed-exitcode
 	exitPartial     = 3
 	exitLocked      = 4
+	exitStale       = 5
 	exitInterrupted = 130
 )
 
@@ -102,6 +103,8 @@ func exitOf(err error) int {
 		return exitPartial
 	case errors.As(err, &locked):
 		return exitLocked
+	case errors.As(err, new(*plan.StaleError)):
+		return exitStale
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
 	}

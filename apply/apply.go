@@ -31,6 +31,8 @@ type Options struct {
 	Blind    bool // --no-observe
 	// Choice says which part of the scroll the run is about; nil: all of it.
 	Choice *plan.Choice
+	// Saved, where set, is the plan that was saved, and that the run must still have.
+	Saved *Saved
 	// Back, where set, says that the run goes back to an earlier revision of the lineage,
 	// which then stands for the scroll.
 	Back *Back
@@ -114,6 +116,11 @@ func newEngine(o Options) *engine {
 func Run(ctx context.Context, o Options) (*Report, error) {
 	e := newEngine(o)
 	defer e.listen()()
+	if o.Saved != nil {
+		if err := e.checkSaved(); err != nil {
+			return e.report, err
+		}
+	}
 	recovered, err := e.recover(ctx)
 	e.report.Recovered = recovered
 	if err != nil {
@@ -125,6 +132,12 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	if err == nil {
 		err = e.lookAndPlan(ctx)
+	}
+	if err == nil {
+		if err := e.sameAsSaved(); err != nil {
+			e.w.Close()
+			return &Report{}, err // there is no plan to tell of
+		}
 	}
 	if err != nil {
 		if recovered != nil || returned != nil {
@@ -158,8 +171,10 @@ func (e *engine) lookAndPlan(ctx context.Context) error {
 	defer e.pulse.begin(Doing{What: "looking at the host"})()
 	w := reconcilers.NewWorld(e.o.Host, e.store)
 	defer w.Close()
-	if err := e.refreshAll(ctx, w, snap); err != nil {
-		return err
+	if e.o.Saved == nil { // what was approved rests on what was known then
+		if err := e.refreshAll(ctx, w, snap); err != nil {
+			return err
+		}
 	}
 	return e.makePlan(ctx, w, snap)
 }

@@ -82,16 +82,12 @@ func (m *maker) changes(leaf string) bool {
 }
 
 // checks writes what has to hold when the run is done.
-func (out *Printer) checks(b *strings.Builder, p *Plan) {
-	if len(p.Checks) == 0 {
+func (out *Printer) checks(b *strings.Builder, all []CheckView) {
+	if len(all) == 0 {
 		return
 	}
 	fmt.Fprintf(b, "\n%s\n", out.bold.Render("Checks"))
-	for _, c := range p.Checks {
-		text := reconcilers.CheckText(c.Glyph)
-		if c.Skipped {
-			text += " (not made: this is a file tree, not a running host)"
-		}
-		fmt.Fprintf(b, "  %s\n", out.beside(Printable(c.Leaf), Printable(text), 2))
+	for _, c := range all {
+		fmt.Fprintf(b, "  %s\n", out.beside(Printable(c.Leaf), Printable(c.Text), 2))
 	}
 }

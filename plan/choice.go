@@ -150,8 +150,10 @@ type LeftOut struct {
 	// Due are triggers and checks that stay due for a run that takes them in.
 	Due []string `json:"due"`
 
+	// Leaves are those that are left out with all they have.
+	Leaves []string `json:"leaves"`
+
 	inForce int
-	whole   []string // leaves that are left out with all they have
 }
 
 // A LeftKey is one glyph that a run is not about.
@@ -172,7 +174,7 @@ func (m *maker) leaveOut() error {
 	m.picks = picks
 	left := &LeftOut{
 		Targets: append([]string{}, m.in.Choice.Targets...), Excludes: append([]string{}, m.in.Choice.Excludes...),
-		Glyphs: []LeftKey{}, Due: []string{},
+		Glyphs: []LeftKey{}, Due: []string{}, Leaves: []string{},
 	}
 	partly := map[string]bool{}
 	for _, n := range namedBy(m.in.Scroll, m.in.Lineage, m.snap.Applied) {
@@ -187,8 +189,8 @@ func (m *maker) leaveOut() error {
 		}
 	}
 	for _, k := range left.Glyphs {
-		if !partly[k.Leaf] && !slices.Contains(left.whole, k.Leaf) {
-			left.whole = append(left.whole, k.Leaf)
+		if !partly[k.Leaf] && !slices.Contains(left.Leaves, k.Leaf) {
+			left.Leaves = append(left.Leaves, k.Leaf)
 		}
 	}
 	m.plan.LeftOut = left
@@ -331,9 +333,9 @@ func (l *LeftOut) asTheyAre() string {
 
 // names are the leaves that are left out whole, and the keys of the others.
 func (l *LeftOut) names() []string {
-	names := slices.Clone(l.whole)
+	names := slices.Clone(l.Leaves)
 	for _, k := range l.Glyphs {
-		if !slices.Contains(l.whole, k.Leaf) {
+		if !slices.Contains(l.Leaves, k.Leaf) {
 			names = append(names, string(k.Key))
 		}
 	}

@@ -94,49 +94,7 @@ func Mark(op state.Op) string {
 }
 
 // Text writes a plan as a person reads it.
-func (p *Plan) Text(out *Printer) error {
-	b := &strings.Builder{}
-	p.header(out, b)
-	if p.Recovers != nil {
-		fmt.Fprintf(b, "\n%s\n", out.warn.Render(p.Recovers.sentence()))
-	}
-	if p.Pending != nil {
-		fmt.Fprintf(b, "\n%s\n", out.warn.Render(fmt.Sprintf("Not now: %s. Until then nothing else is changed.", p.Pending.Sentence())))
-	}
-	for _, leaf := range p.Leaves {
-		out.leaf(b, leaf)
-	}
-	out.byProducts(b, p)
-	out.Units(b, p.Effects())
-	out.checks(b, p)
-	out.warnings(b, p)
-	for _, key := range p.Unknown {
-		fmt.Fprintf(b, "\n%s: unknown kind, left alone\n", Printable(string(key)))
-	}
-	if n := len(p.Updates); n > 0 {
-		fmt.Fprintf(b, "\n%s brought up to date in the journal, without a change to the host.\n", count(n, "record is", "records are"))
-	}
-	out.leftOut(b, p.LeftOut)
-	b.WriteString("\n" + p.verdict(out) + "\n")
-	_, err := io.WriteString(out.w, b.String())
-	return err
-}
-
-func (p *Plan) header(out *Printer, b *strings.Builder) {
-	next := fmt.Sprintf("revision %d", p.Revision)
-	switch {
-	case p.Revision == 0 && p.Empty():
-		next = "no revision yet"
-	case p.Revision == 0:
-		next = "first revision"
-	case !p.Empty():
-		next = fmt.Sprintf("revision %d → %d", p.Revision, p.Revision+1)
-	}
-	if p.Back != 0 {
-		next += fmt.Sprintf(" · back to revision %d", p.Back)
-	}
-	fmt.Fprintf(b, "%s · %s on %s · %s\n", out.bold.Render("golem plan"), Printable(p.Name), Printable(p.Host), next)
-}
+func (p *Plan) Text(out *Printer) error { return p.View().Text(out) }
 
 func (r *Recovery) sentence() string {
 	if r.Owed {
@@ -158,8 +116,8 @@ func count(n int, one, many string) string {
 }
 
 // leaf writes one leaf's changes; a leaf without any is not mentioned.
-func (out *Printer) leaf(b *strings.Builder, leaf *Leaf) {
-	changes := leaf.Changes()
+func (out *Printer) leaf(b *strings.Builder, leaf LeafView) {
+	changes := leaf.Changes
 	if len(changes) == 0 {
 		return
 	}
@@ -189,7 +147,7 @@ func (out *Printer) wrapAt(column int) int {
 }
 
 // change writes one glyph's part: mark, key, op, reason, and the diff beneath.
-func (out *Printer) change(b *strings.Builder, c Told, width int) {
+func (out *Printer) change(b *strings.Builder, c reconcilers.Change, width int) {
 	key := Printable(string(c.Key))
 	op := string(c.Op)
 	if c.Op == state.Remove && c.Effect == "forget" {
@@ -223,7 +181,7 @@ func (out *Printer) change(b *strings.Builder, c Told, width int) {
 const maxDiffLines = 60
 
 // diff writes a unified diff, cut to the terminal's width.
-func (out *Printer) diff(b *strings.Builder, c Told) {
+func (out *Printer) diff(b *strings.Builder, c reconcilers.Change) {
 	if c.Secret && c.Effect == "write" {
 		b.WriteString("      (secret)\n")
 	}
@@ -263,17 +221,10 @@ func (out *Printer) clip(line string, indent int) string {
 
 // byProducts names what golem made or brought beside its glyphs, and what becomes of it
 // now.
-func (out *Printer) byProducts(b *strings.Builder, p *Plan) {
+func (out *Printer) byProducts(b *strings.Builder, all []ByProductView) {
 	lines := map[string][]string{}
-	for _, t := range p.Wave {
-		if t.Step == nil || !t.ByProduct() || !t.Acts || reconcilers.ByProductTitle(t.Sort) == "" {
-			continue // what becomes of units stands in a section of its own
-		}
-		op, why := state.Replace, reconcilers.ByProductText(t)
-		if t.Removes() {
-			op = state.Remove
-		}
-		lines[t.Sort] = append(lines[t.Sort], fmt.Sprintf("  %s %s", out.marks[op].Render(Mark(op)), out.beside(Printable(t.Resource), why, 4)))
+	for _, p := range all {
+		lines[p.Sort] = append(lines[p.Sort], fmt.Sprintf("  %s %s", out.marks[p.Op].Render(Mark(p.Op)), out.beside(Printable(p.Resource), p.Why, 4)))
 	}
 	for _, sort := range slices.Sorted(maps.Keys(lines)) {
 		fmt.Fprintf(b, "\n%s\n%s\n", reconcilers.ByProductTitle(sort), strings.Join(lines[sort], "\n"))
@@ -281,30 +232,18 @@ func (out *Printer) byProducts(b *strings.Builder, p *Plan) {
 }
 
 // warnings repeats what cannot be taken back, where it cannot be overlooked.
-func (out *Printer) warnings(b *strings.Builder, p *Plan) {
+func (out *Printer) warnings(b *strings.Builder, leaves []LeafView) {
 	var lines []string
-	for _, c := range p.Changes() {
-		for _, no := range c.Irreversible {
-			lines = append(lines, "  "+out.beside(Printable(string(c.Key)), Printable(no), 2))
+	for _, leaf := range leaves {
+		for _, c := range leaf.Changes {
+			for _, no := range c.Irreversible {
+				lines = append(lines, "  "+out.beside(Printable(string(c.Key)), Printable(no), 2))
+			}
 		}
 	}
 	if len(lines) > 0 {
 		fmt.Fprintf(b, "\n%s\n%s\n", out.warn.Render("Cannot be undone"), strings.Join(lines, "\n"))
 	}
-}
-
-// verdict is the plan's last line.
-func (p *Plan) verdict(out *Printer) string {
-	s := p.Summary()
-	if s.Install+s.Replace+s.Repair+s.Remove == 0 && p.Empty() {
-		says := "the scroll says"
-		if p.Back != 0 {
-			says = fmt.Sprintf("revision %d declared", p.Back)
-		}
-		return fmt.Sprintf("No changes. %s as %s.", count(s.Unchanged, "glyph is", "glyphs are"), says)
-	}
-	return out.bold.Render("Plan:") + fmt.Sprintf(" %d to install, %d to replace, %d to repair, %d to remove, %d unchanged.",
-		s.Install, s.Replace, s.Repair, s.Remove, s.Unchanged)
 }
 
 func pad(s string, width int) string {
