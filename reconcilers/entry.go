@@ -298,13 +298,61 @@ func peelEntry(g *scrolls.Glyph, inverse json.RawMessage, content []byte) peelRe
 	}
 	out := format.Peel(content, entryWish(g.Attrs), inverse)
 	if bytes.Equal(out, content) {
-		return peelResult{content: content, tail: -1}
+		kept := peelResult{content: content, tail: -1}
+		if _, _, err := format.Put(content, entryWish(g.Attrs)); err != nil { // not gone: out of reach
+			kept.why = err.Error()
+			kept.lost = replacedBy(inverse)
+		}
+		return kept
 	}
 	off := peelResult{content: out}
-	if !entryHolds(g, content) { // a stranger's value stands in the place of golem's
-		off.lost = linesGone(content, out)
+	gone := linesGone(content, out)
+	// A stranger's value stands in the place of golem's, or a comment of his within it.
+	if !entryHolds(g, content) || bytes.ContainsAny(gone, "#;/") && !onlyWished(format, entryWish(g.Attrs), content, out) {
+		off.lost = gone
 	}
 	return off
+}
+
+// replacedBy is what an entry took the place of, as its receipt has it.
+func replacedBy(inverse json.RawMessage) []byte {
+	var receipt struct {
+		Old []byte `json:"old"`
+		Ops []struct {
+			Old []byte `json:"old"`
+		} `json:"ops"`
+	}
+	if json.Unmarshal(inverse, &receipt) != nil {
+		return nil
+	}
+	old := receipt.Old
+	for _, op := range receipt.Ops {
+		old = append(old, op.Old...)
+	}
+	if len(old) > 0 && !bytes.HasSuffix(old, []byte("\n")) {
+		old = append(old, '\n')
+	}
+	return old
+}
+
+// onlyWished says whether a text has no line but those of what became of it when a wish was
+// taken off, and those that the wish would put on that again.
+func onlyWished(format entry.Format, w entry.Wish, content, out []byte) bool {
+	again, _, err := format.Put(out, w)
+	if err != nil {
+		return false
+	}
+	left := map[string]int{}
+	for line := range bytes.Lines(again) {
+		left[string(bytes.TrimSpace(line))]++
+	}
+	for line := range bytes.Lines(content) {
+		line = bytes.TrimSpace(line)
+		if left[string(line)]--; left[string(line)] < 0 && len(line) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // linesGone are the whole lines of a text that are not as they were in what became of it.

@@ -117,3 +117,46 @@ func TestWhatCannotBeEditedIsToldWithItsPlace(t *testing.T) {
 		t.Error("there is no JSON")
 	}
 }
+
+// TestWhatAnEntryCannotTakeOffIsTold: a text that nobody can read any more still holds golem's
+// value, so it is not told as gone; what golem had replaced goes to what is kept.
+func TestWhatAnEntryCannotTakeOffIsTold(t *testing.T) {
+	for _, c := range []struct {
+		path, text, alien string
+		key, value        any
+		why, lost         string
+	}{
+		{"/x.json", `{"a": 1}`, `{"a": 2,, }`, "a", json.Number("2"), "line 1, column 9: ", "1\n"},
+		{"/x.yaml", "a: one\n", "a: two\n\tb: [\n", "a", "two", "line ", " one\n"},
+		{"/x.toml", "a = 1\n", "a = 2\nb\n", "a", json.Number("2"), "line 2, ", "1\n"},
+		{"/x.ini", "[a]\nb=1\n", "[a]\nb=2\n[c\n", "a.b", json.Number("2"), "line 3, ", "1\n"},
+		{"/x.json", `{"a": 1}`, `{"b": 2}`, "a", json.Number("2"), "", ""},
+	} {
+		g := editGlyph(t, "entry", scrolls.Attrs{"path": c.path, "key": c.key, "value": c.value})
+		_, inverse := put(t, g, c.text)
+		off := peelEntry(g, inverse, []byte(c.alien))
+		if string(off.content) != c.alien || !strings.HasPrefix(off.why, c.why) || (off.why == "") != (c.why == "") || string(off.lost) != c.lost {
+			t.Errorf("%s %q: it gives %q, told as %q, and keeps %q", c.path, c.alien, off.content, off.why, off.lost)
+		}
+	}
+}
+
+// TestAStrangersCommentWithinAnEntryIsKept: it goes with the value that it stands in, and so
+// to what is kept; one beside the value stays where it is.
+func TestAStrangersCommentWithinAnEntryIsKept(t *testing.T) {
+	list := []any{"x", "y"}
+	for _, c := range []struct{ path, text, alien, want, lost string }{
+		{"/x.yaml", "b: 1\n", "b: 1\na:\n  - x\n  # his\n  - y\n", "b: 1\n", "a:\n  - x\n  # his\n  - y\n"},
+		{"/x.yaml", "b: 1\n", "b: 1 # his\na:\n  - x\n  - y\n", "b: 1 # his\n", ""},
+		{"/x.yaml", "b: 1\na: 1\n", "b: 1\na:\n  - x\n  - y\n# his\n", "b: 1\na: 1\n# his\n", ""},
+		{"/x.toml", "a = 1\n", "a = [ # his\n \"x\", \"y\" ]\n", "a = 1\n", "a = [ # his\n \"x\", \"y\" ]\n"},
+		{"/x.toml", "a = 1 # why\n", "a = [\"x\", \"y\"] # why\n# his\n", "a = 1 # why\n# his\n", ""},
+		{"/x.json", "{\"b\": 1}", "{\"b\": 1, \"a\": [\"x\", // his\n\"y\"]}", "{\"b\": 1}", "{\"b\": 1, \"a\": [\"x\", // his\n\"y\"]}"},
+	} {
+		g := editGlyph(t, "entry", scrolls.Attrs{"path": c.path, "key": "a", "value": list})
+		_, inverse := put(t, g, c.text)
+		if off := peelEntry(g, inverse, []byte(c.alien)); string(off.content) != c.want || string(off.lost) != c.lost {
+			t.Errorf("%q: it gives %q and keeps %q", c.alien, off.content, off.lost)
+		}
+	}
+}
