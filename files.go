@@ -20,12 +20,17 @@ import (
 func (a *app) validateCommand() *cli.Command {
 	return &cli.Command{
 		Name: "validate", Usage: "check a scroll without looking at the host", ArgsUsage: "[PATH]",
+		Description: "    golem validate --json    for an editor or a job",
+		Flags:       []cli.Flag{jsonFlag},
 		Action: func(_ context.Context, c *cli.Command) error {
 			s, err := open(c)
 			if err != nil {
 				return err
 			}
 			scroll, err := s.load()
+			if c.Bool("json") {
+				return a.tellValid(scroll, err)
+			}
 			if err != nil {
 				return err
 			}
@@ -33,6 +38,25 @@ func (a *app) validateCommand() *cli.Command {
 				plan.Printable(scroll.Name), len(scroll.Glyphs()), len(scroll.Leaves))
 		},
 	}
+}
+
+// tellValid tells as JSON whether a scroll is valid, and each mistake with its place.
+func (a *app) tellValid(scroll *scrolls.Scroll, err error) error {
+	var mistakes *scrolls.Diagnostics
+	if err != nil && !errors.As(err, &mistakes) {
+		return err
+	}
+	told := map[string]any{"format_version": plan.FormatVersion, "valid": err == nil, "diagnostics": mistakes.Told()}
+	if err == nil {
+		told["name"], told["glyphs"], told["leaves"] = scroll.Name, len(scroll.Glyphs()), len(scroll.Leaves)
+	}
+	if werr := plan.WriteJSON(a.out, told); werr != nil {
+		return werr
+	}
+	if err != nil {
+		return exitCode(exitError)
+	}
+	return nil
 }
 
 func (a *app) fmtCommand() *cli.Command {

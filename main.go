@@ -191,7 +191,7 @@ func (a *app) command() *cli.Command {
 		Commands: []*cli.Command{
 			a.planCommand(), a.applyCommand(), a.destroyCommand(), a.rollbackCommand(), a.recoverCommand(), a.confirmCommand(), a.returnCommand(),
 			a.historyCommand(), a.showCommand(), a.stateCommand(), a.keptCommand(),
-			a.validateCommand(), a.fmtCommand(), a.versionCommand(),
+			a.validateCommand(), a.fmtCommand(), a.explainCommand(), a.consoleCommand(), a.graphCommand(), a.completionCommand(), a.completeCommand(), a.versionCommand(),
 		},
 	}
 	quietUsage(root)

@@ -23,7 +23,15 @@ type session struct {
 
 // open opens the host that --root names.
 func open(c *cli.Command) (*session, error) {
-	root := c.String("root")
+	s, err := openAt(c.String("root"), c.String("state"))
+	if err == nil {
+		s.c = c
+	}
+	return s, err
+}
+
+// openAt is open without a command.
+func openAt(root, journal string) (*session, error) {
 	if root != "" {
 		var err error
 		if root, err = filepath.Abs(root); err != nil {
@@ -34,8 +42,8 @@ func open(c *cli.Command) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{host: host, c: c}
-	if s.journal, err = journalPath(c.String("state"), root); err != nil {
+	s := &session{host: host, c: &cli.Command{}}
+	if s.journal, err = journalPath(journal, root); err != nil {
 		return nil, err
 	}
 	host.Running = s.journal + ".running"
@@ -109,18 +117,20 @@ func (s *session) writeAfter(ctx context.Context, wait time.Duration) (*state.Jo
 
 // load reads the scroll that the command names, or the one in the current directory.
 func (s *session) load() (*scrolls.Scroll, error) {
-	path := s.c.Args().First()
-	if path == "" {
-		path = "."
+	path, o, err := s.source()
+	if err != nil {
+		return nil, err
 	}
-	if s.c.Args().Len() > 1 {
-		return nil, &usageError{command: s.c.FullName(), err: fmt.Errorf("one scroll, not %d", s.c.Args().Len())}
-	}
-	return scrolls.Load(path, scrolls.Options{
+	return scrolls.Load(path, o)
+}
+
+// loading is what a scroll is loaded with.
+func (s *session) loading() scrolls.Options {
+	return scrolls.Options{
 		Kinds: reconcilers.Kinds(), Checks: reconcilers.Checks, Facts: s.host.Facts(), Environ: os.Environ(),
 		VarFiles: s.c.StringSlice("var-file"), Vars: s.c.StringSlice("var"), Name: s.c.String("name"),
 		HostPolicy: s.hostPolicy(),
-	})
+	}
 }
 
 // hostPolicy is the file of the host's own policy.

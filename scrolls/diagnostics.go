@@ -181,3 +181,46 @@ func (p PlacedProblem) diagnostics() hcl.Diagnostics {
 	}
 	return hcl.Diagnostics{one, other}
 }
+
+// A Told is one mistake for a program that reads JSON.
+type Told struct {
+	Severity string     `json:"severity"` // error or warning
+	Summary  string     `json:"summary"`
+	Detail   string     `json:"detail"`
+	Range    *ToldRange `json:"range"` // null where it has no place
+}
+
+// A ToldRange is where a mistake is, lines and columns from 1, bytes from 0.
+type ToldRange struct {
+	File  string  `json:"file"`
+	Start ToldPos `json:"start"`
+	End   ToldPos `json:"end"`
+}
+
+// A ToldPos is one end of a range.
+type ToldPos struct {
+	Line   int `json:"line"`
+	Column int `json:"column"`
+	Byte   int `json:"byte"`
+}
+
+// Told lists all mistakes for a program; of none an empty list.
+func (d *Diagnostics) Told() []Told {
+	all := []Told{}
+	if d == nil {
+		return all
+	}
+	for _, one := range d.All {
+		t := Told{Severity: "error", Summary: one.Summary, Detail: one.Detail}
+		if one.Severity == hcl.DiagWarning {
+			t.Severity = "warning"
+		}
+		if at := one.Subject; at != nil {
+			t.Range = &ToldRange{
+				File: at.Filename, Start: ToldPos{at.Start.Line, at.Start.Column, at.Start.Byte}, End: ToldPos{at.End.Line, at.End.Column, at.End.Byte},
+			}
+		}
+		all = append(all, t)
+	}
+	return all
+}

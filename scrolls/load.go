@@ -77,6 +77,28 @@ func (k *kindInfo) one(article string) string {
 // order as one. Mistakes in it are *Diagnostics, all of them at once; anything else
 // is an ordinary error. What cannot be read is never taken for an empty scroll.
 func Load(path string, o Options) (*Scroll, error) {
+	l := newLoader(o)
+	files, vars, err := l.find(path)
+	if err != nil {
+		return nil, err
+	}
+	bodies, err := l.parse(files, "")
+	if err != nil {
+		return nil, err
+	}
+	if !l.diags.HasErrors() {
+		if err := l.evaluate(bodies, vars); err != nil {
+			return nil, err
+		}
+	}
+	if l.diags.HasErrors() {
+		return nil, &Diagnostics{All: quieter(l.diags), Files: l.s.Files}
+	}
+	l.s.Digest = l.seen.sum()
+	return l.s, nil
+}
+
+func newLoader(o Options) *loader {
 	l := &loader{
 		o: o, s: &Scroll{Files: map[string]*hcl.File{}, Policies: map[string]Policy{}},
 		facts: factsValue(o.Facts), bodies: map[string]*hclsyntax.Body{},
@@ -96,24 +118,7 @@ func Load(path string, o Options) (*Scroll, error) {
 	for _, check := range l.checks {
 		check.check = true
 	}
-	files, vars, err := l.find(path)
-	if err != nil {
-		return nil, err
-	}
-	bodies, err := l.parse(files, "")
-	if err != nil {
-		return nil, err
-	}
-	if !l.diags.HasErrors() {
-		if err := l.evaluate(bodies, vars); err != nil {
-			return nil, err
-		}
-	}
-	if l.diags.HasErrors() {
-		return nil, &Diagnostics{All: quieter(l.diags), Files: l.s.Files}
-	}
-	l.s.Digest = l.seen.sum()
-	return l.s, nil
+	return l
 }
 
 // find lists the files of a scroll and its variable files.
@@ -157,7 +162,7 @@ func sources(at, dir string, whole bool) (files, vars []string, err error) {
 		}
 	}
 	if whole && len(files) == 0 {
-		return nil, nil, fmt.Errorf("read scroll directory %s: there is no .hcl file in it", dir)
+		return nil, nil, fmt.Errorf("read scroll directory %s: %w", dir, ErrNoScroll)
 	}
 	return files, vars, nil
 }
@@ -217,6 +222,25 @@ func (l *loader) parse(files []string, shown string) ([]*hclsyntax.Body, error) 
 // evaluate turns the parsed bodies into the scroll.
 func (l *loader) evaluate(bodies []*hclsyntax.Body, varFiles []string) error {
 	root := merge(bodies)
+	if err := l.resolve(root, varFiles); err != nil || l.diags.HasErrors() {
+		return err
+	}
+	named := l.name(root)
+	policy, err := l.hostPolicy()
+	if err != nil {
+		return err
+	}
+	l.body(root, "", policy)
+	if l.diags.HasErrors() {
+		return nil
+	}
+	l.checkEmpty(root, named)
+	l.checkKeys()
+	return nil
+}
+
+// resolve gives the names of the outermost module their values.
+func (l *loader) resolve(root *hclsyntax.Body, varFiles []string) error {
 	dir, err := filepath.EvalSymlinks(l.s.Dir)
 	if err != nil {
 		dir = l.s.Dir
@@ -234,17 +258,6 @@ func (l *loader) evaluate(bodies []*hclsyntax.Body, varFiles []string) error {
 		return nil
 	}
 	l.readOutputs(root)
-	named := l.name(root)
-	policy, err := l.hostPolicy()
-	if err != nil {
-		return err
-	}
-	l.body(root, "", policy)
-	if l.diags.HasErrors() {
-		return nil
-	}
-	l.checkEmpty(root, named)
-	l.checkKeys()
 	return nil
 }
 

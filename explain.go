@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"golem/reconcilers"
+)
+
+//go:embed docs/kinds/*.md
+var kindPages embed.FS
+
+func (a *app) explainCommand() *cli.Command {
+	return &cli.Command{
+		Name: "explain", Usage: "print a kind's page, or list the kinds", ArgsUsage: "[KIND]",
+		Description: "    golem explain line",
+		Action:      a.explain,
+	}
+}
+
+func (a *app) explain(_ context.Context, c *cli.Command) error {
+	switch c.Args().Len() {
+	case 0:
+		return a.listKinds()
+	case 1:
+	default:
+		return &usageError{command: c.FullName(), err: fmt.Errorf("one kind, not %d", c.Args().Len())}
+	}
+	name := c.Args().First()
+	if _, ok := reconcilers.KindOf(name); !ok {
+		return &unknownKind{name}
+	}
+	page, err := kindPages.ReadFile("docs/kinds/" + name + ".md")
+	if err != nil {
+		return fmt.Errorf("explain %s: %w", name, err)
+	}
+	text := string(page)
+	for strings.HasPrefix(text, "<!--") { // how it was made
+		_, text, _ = strings.Cut(text, "-->")
+		text = strings.TrimLeft(text, "\n")
+	}
+	return a.printer(a.out).Printf("%s", text)
+}
+
+// listKinds says of each kind what it is, in its first sentence.
+func (a *app) listKinds() error {
+	width := 0
+	for _, kind := range reconcilers.All {
+		width = max(width, len(kind.Name))
+	}
+	out := a.printer(a.out)
+	for _, kind := range reconcilers.All {
+		first, _, _ := strings.Cut(kind.Doc, ". ")
+		if err := out.Printf("%-*s  %s.\n", width, kind.Name, strings.TrimSuffix(strings.ReplaceAll(first, "`", ""), ".")); err != nil {
+			return err
+		}
+	}
+	return out.Printf("\ngolem explain KIND tells all of one.\n")
+}
+
+// An unknownKind is one that this golem does not have.
+type unknownKind struct{ name string }
+
+func (e *unknownKind) Error() string { return fmt.Sprintf("explain: there is no kind %q", e.name) }
+
+func (*unknownKind) Hint() string { return "golem explain lists the kinds there are" }
