@@ -83,7 +83,7 @@ func (e *engine) broke(leaf *plan.Leaf, turns []*reconcilers.Turn, at int, err e
 		}
 		for _, part := range t.Step.Glyphs {
 			outcome := RolledBack
-			if i == at && part.Key == keyOf(t) && !Interrupted(err) {
+			if i == at && part.Key == culprit(t, err) && !Interrupted(err) {
 				outcome = Failed
 			}
 			e.report.mark(leaf.Path, part, outcome)

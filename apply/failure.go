@@ -104,7 +104,7 @@ func (e *engine) keep(ctx context.Context, leaf *plan.Leaf, batch []*reconcilers
 		}
 	}
 	e.forgetTaken(failed, stuck)
-	at := slices.IndexFunc(batch, func(t *reconcilers.Turn) bool { return keyOf(t) == failedKey(failure) })
+	at := slices.IndexFunc(batch, func(t *reconcilers.Turn) bool { return holdsKey(t, failedKey(failure)) })
 	if at > 0 && len(stuck) == 0 {
 		batch[0].Joint = nil // what a smaller batch does together, the plan did not see
 		steps, again, err := e.batch(ctx, leaf, batch[:at])

@@ -187,7 +187,7 @@ func (e *engine) batch(ctx context.Context, leaf *plan.Leaf, planned []*reconcil
 	}
 	if failure != nil {
 		e.broke(leaf, b.turns, at, failure)
-		return b.steps, &stepError{keyOf(b.turns[at]), failure}, nil
+		return b.steps, &stepError{culprit(b.turns[at], failure), failure}, nil
 	}
 	for _, t := range b.turns {
 		e.remember(t.Step)

@@ -90,6 +90,25 @@ func keyOf(t *reconcilers.Turn) scrolls.Key {
 	return scrolls.Key(t.Resource)
 }
 
+// culprit is the glyph of a turn that went wrong: the one that the error is about, else the
+// first.
+func culprit(t *reconcilers.Turn, failure error) scrolls.Key {
+	var about interface{ About() []scrolls.Key }
+	if errors.As(failure, &about) && t.Step != nil {
+		for _, part := range t.Step.Glyphs {
+			if slices.Contains(about.About(), part.Key) {
+				return part.Key
+			}
+		}
+	}
+	return keyOf(t)
+}
+
+// holdsKey says whether a turn has a part of a glyph.
+func holdsKey(t *reconcilers.Turn, key scrolls.Key) bool {
+	return keyOf(t) == key || t.Step != nil && slices.ContainsFunc(t.Step.Glyphs, func(part state.StepGlyph) bool { return part.Key == key })
+}
+
 // refresh works the turns out again from the host as it is now, and compares with
 // what the plan saw: plan and apply share one code path, and nothing is enacted that
 // nobody approved.

@@ -80,6 +80,8 @@ type Failure struct {
 	Message     string                   `json:"message"`
 	Cause       string                   `json:"cause"`
 	Diagnostics []reconcilers.Diagnostic `json:"diagnostics"`
+	// Hint is what can be done; "" where golem knows nothing.
+	Hint string `json:"hint,omitempty"`
 
 	err error
 }
@@ -126,10 +128,13 @@ func (r *Report) leaf(path string) *LeafReport {
 }
 
 func (l *LeafReport) fail(err error) {
-	cause, found := diagnose(err)
-	l.Failures = append(l.Failures, Failure{
-		Key: string(failedKey(err)), Message: message(err), Cause: cause, Diagnostics: found, err: err,
-	})
+	f := Failure{Key: string(failedKey(err)), Message: message(err), err: err}
+	f.Cause, f.Diagnostics = diagnose(err)
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) && !Interrupted(err) {
+		f.Hint = hinted.Hint()
+	}
+	l.Failures = append(l.Failures, f)
 }
 
 // diagnose parts an error into its cause and what was found out about it.

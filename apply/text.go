@@ -218,6 +218,9 @@ func (f Failure) text(out *plan.Printer, b *strings.Builder) {
 			write(textIndent+2, line)
 		}
 	}
+	if f.Hint != "" {
+		write(textIndent, "hint: "+f.Hint)
+	}
 }
 
 // unsaid are the lines of a diagnostic that the cause does not hold.

@@ -202,7 +202,7 @@ func runCheck(ctx context.Context, w *World, g *scrolls.Glyph) error {
 		}
 		return conn.Close()
 	case "command":
-		_, err := w.Host.Do(ctx, Command{Argv: words(g.Attrs, "run"), Secret: len(g.Secret) > 0, Timeout: timeout})
+		_, err := w.Host.Do(ctx, Command{Argv: words(g.Attrs, "run"), Talk: true, Secret: len(g.Secret) > 0, Timeout: timeout})
 		return err
 	}
 	return checkUnit(ctx, w, g.Attrs)

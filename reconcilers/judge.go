@@ -375,6 +375,9 @@ func (k *work) removeEdit(layer state.Layer) (effect, reason string) {
 	kind, _ := KindOf(layer.Glyph.Kind)
 	off := k.peels[layer.Key]
 	_, back := kind.edit.tell(layer.Glyph, layer.Inverse)
+	if len(off.lost) > 0 {
+		back += "; what was changed by hand is kept"
+	}
 	switch {
 	case !layer.Changed:
 		return "forget", "it was there before golem; left as it is"

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -25,6 +26,9 @@ type Command struct {
 	// Changes says that it may change the host: it is a step's doing, and a run that
 	// recovers from golem's death has to wait for its end.
 	Changes bool
+	// Talk says that only a person reads what it prints: of much of it the ends are kept.
+	// Of its standard error that is so in any case.
+	Talk bool
 	// Secret says that its arguments must not be shown.
 	Secret  bool
 	Timeout time.Duration
@@ -70,8 +74,15 @@ func (h *Host) exec(ctx context.Context, c Command) (Output, error) {
 	cmd.WaitDelay = time.Second
 	cmd.Dir = c.Dir
 	cmd.Env = append(append(cmd.Environ(), "LC_ALL=C"), c.Env...)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
+	var out interface {
+		io.Writer
+		Bytes() []byte
+	} = &bytes.Buffer{}
+	if c.Talk {
+		out = &ends{limit: mostSaid}
+	}
+	errs := &ends{limit: mostSaid}
+	cmd.Stdout, cmd.Stderr = out, errs
 	var err error
 	if c.Changes {
 		err = h.runMarked(cmd)
@@ -85,7 +96,7 @@ func (h *Host) exec(ctx context.Context, c Command) (Output, error) {
 	if err == nil {
 		return done, nil
 	}
-	failed := &CommandError{Argv: c.Argv, Secret: c.Secret, Code: -1, Said: strings.TrimSpace(errs.String()), Err: err}
+	failed := &CommandError{Argv: c.Argv, Secret: c.Secret, Code: -1, Said: strings.TrimSpace(string(errs.Bytes())), Err: err}
 	if cmd.ProcessState != nil {
 		failed.Code = cmd.ProcessState.ExitCode()
 	}

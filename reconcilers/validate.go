@@ -50,8 +50,9 @@ func checkValidate(a scrolls.Attrs) []scrolls.Problem {
 // A test is a command that must accept a new file before it takes its place.
 type test struct {
 	argv   []string
-	secret bool // the command must not be shown
-	quiet  bool // nor what it says
+	secret bool          // the command must not be shown
+	quiet  bool          // nor what it says
+	keys   []scrolls.Key // whose it is
 }
 
 func (t test) text() string {
@@ -81,10 +82,16 @@ func (k *work) tests() []test {
 			g = now // it may ask for another test since
 		}
 		argv := words(g.Attrs, "validate")
-		if len(argv) == 0 || slices.ContainsFunc(tests, func(t test) bool { return slices.Equal(t.argv, argv) }) {
+		if len(argv) == 0 {
 			return
 		}
-		tests = append(tests, test{argv: argv, secret: slices.Contains(g.Secret, "validate"), quiet: k.secretNear(g)})
+		at := slices.IndexFunc(tests, func(t test) bool { return slices.Equal(t.argv, argv) })
+		if at < 0 {
+			at = len(tests)
+			tests = append(tests, test{argv: argv, quiet: k.secretNear(g)})
+		}
+		tests[at].secret = tests[at].secret || slices.Contains(g.Secret, "validate")
+		tests[at].keys = append(tests[at].keys, key)
 	}
 	if k.base != nil {
 		add(k.base.Key, k.base.Glyph)
@@ -165,7 +172,11 @@ func (b *batch) runTests(ctx context.Context, dirfd int, s *shift) error {
 		if err := b.h.fault("validate", s.path); err != nil {
 			return err
 		}
-		if err := b.runTest(ctx, s.path, candidate, t); err != nil {
+		err := b.runTest(ctx, s.path, candidate, t)
+		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+			refused.Keys = t.keys
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -194,7 +205,7 @@ func (b *batch) runTest(ctx context.Context, path, candidate string, t test) err
 		}
 		argv[0] = program
 	}
-	out, err := b.h.Do(ctx, Command{Argv: argv, Secret: t.secret, Timeout: b.timeout})
+	out, err := b.h.Do(ctx, Command{Argv: argv, Talk: true, Secret: t.secret, Timeout: b.timeout})
 	var failed *CommandError
 	if err == nil || ctx.Err() != nil || !errors.As(err, &failed) {
 		return err
@@ -246,7 +257,12 @@ type RefusedError struct {
 	Path    string
 	Missing bool // there is no such program
 	Err     error
+	// Keys are the glyphs that ask for the command.
+	Keys []scrolls.Key
 }
+
+// About says which glyphs an error is about, of all that a step changes.
+func (e *RefusedError) About() []scrolls.Key { return e.Keys }
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("validate %s: %s", quote(e.Path), e.Err) }
 func (e *RefusedError) Unwrap() error { return e.Err }

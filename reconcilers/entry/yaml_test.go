@@ -282,6 +282,9 @@ func TestYAMLEdits(t *testing.T) {
 		{"before what a merge key brings", "x: &x\n  a: 1\ny:\n  <<: *x\n", Wish{Steps: dotted("y.a"), Value: "w"}, "x: &x\n  a: 1\ny:\n  <<: *x\n  a: w\n"},
 		{"what a merge key does not bring", "x: &x\n  a: 1\ny:\n  <<: [*x, {c: 1}]\n", Wish{Steps: dotted("y.b"), Absent: true}, "x: &x\n  a: 1\ny:\n  <<: [*x, {c: 1}]\n"},
 		{"absent beside a merge key", "x: &x\n  a: 1\ny:\n  <<: *x\n  b: 2\n", Wish{Steps: dotted("y.b"), Absent: true}, "x: &x\n  a: 1\ny:\n  <<: *x\n"},
+		{"a colon in a word", "a: x:1\nb: {c: x:1}\n", Wish{Steps: dotted("a"), Value: "nginx:1.27"}, "a: nginx:1.27\nb: {c: x:1}\n"},
+		{"a colon between brackets", "b: {c: x}\n", Wish{Steps: dotted("b.c"), Value: "nginx:1.27"}, "b: {c: \"nginx:1.27\"}\n"},
+		{"a colon between digits", "a: [x]\nb: y\n", Wish{Steps: dotted("b"), Value: "80:80"}, "a: [x]\nb: \"80:80\"\n"},
 		{"another document", "a: 1\n---\na: 1\n", Wish{Steps: dotted("a"), Value: json.Number("2"), Document: 1}, "a: 1\n---\na: 2\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) { keepExact(t, yamlFormat{}, c.text, c.w, c.want) })

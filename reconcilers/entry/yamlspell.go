@@ -77,7 +77,7 @@ func (st *yamlStyle) block(v any, col int, dash bool) string {
 			b.WriteString(st.lead(inner, dash && i == 0) + st.scalar(name) + ":" + st.block(v[name], inner, false))
 		}
 	default:
-		return " " + st.scalar(v)
+		return " " + st.inBlock(v)
 	}
 	return b.String()
 }
@@ -120,6 +120,18 @@ func (st *yamlStyle) flow(v any) string {
 
 // plainSafe are strings that need no quotes anywhere, if they are not words of YAML.
 var plainSafe = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./@+-]*( [A-Za-z0-9_./@+-]+)*$`)
+
+// plainInBlock are strings with a colon that need no quotes as a value of their own line;
+// between brackets some readers stumble over them.
+var plainInBlock = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./@+-]*(:[A-Za-z0-9_./@+-]+)+$`)
+
+// inBlock spells a value that stands between no brackets.
+func (st *yamlStyle) inBlock(v any) string {
+	if text, ok := v.(string); ok && st.quote == 0 && plainInBlock.MatchString(text) {
+		return text
+	}
+	return st.scalar(v)
+}
 
 // yamlWords are what some reader of YAML takes for no string.
 var yamlWords = []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"}
