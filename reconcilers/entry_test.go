@@ -57,6 +57,7 @@ func TestFormatsAreKnownByTheirNames(t *testing.T) {
 		"/etc/systemd/system/x.service": "ini", "/etc/systemd/system/x.service.d/10.conf": "ini", "/etc/systemd/resolved.conf": "ini",
 		"/etc/ssh/sshd_config": "keyword", "/etc/ssh/sshd_config.d/10-x.conf": "keyword", "/etc/default/grub": "env", "/srv/.env": "env",
 		"/root/.gitconfig": "ini", "/srv/repo/.git/config": "ini", "/etc/containers/registries.conf": "toml", "/usr/share/applications/x.desktop": "ini",
+		"/etc/cloud/cloud.cfg": "yaml", "/etc/cloud/cloud.cfg.d/90_x.cfg": "yaml", "/usr/share/containers/containers.conf": "toml",
 		"/etc/nginx/nginx.conf": "", "/etc/motd": "",
 	} {
 		if got := formatOf(scrolls.Attrs{"path": path}); got != want {

@@ -20,12 +20,12 @@ var formatsByName = []struct {
 		"/etc/ssh/sshd_config", "/etc/ssh/ssh_config", "/etc/ssh/sshd_config.d/*.conf", "/etc/ssh/ssh_config.d/*.conf",
 		"sshd_config", "ssh_config", "**/.ssh/config",
 	}},
-	{"toml", []string{"*.toml", "/etc/containers/**/*.conf", "/etc/crio/**/*.conf", "Pipfile", "Cargo.lock", "poetry.lock", "uv.lock"}},
+	{"toml", []string{"*.toml", "/etc/containers/**/*.conf", "/usr/share/containers/**/*.conf", "/etc/crio/**/*.conf", "Pipfile", "Cargo.lock", "poetry.lock", "uv.lock"}},
 	{"json", []string{
 		"*.json", "*.jsonc", "*.webmanifest", "*.code-workspace", "composer.lock", "Pipfile.lock", "flake.lock",
 		".babelrc", ".eslintrc", ".jshintrc",
 	}},
-	{"yaml", []string{"*.yaml", "*.yml", ".clang-format", ".clang-tidy", ".yamllint"}},
+	{"yaml", []string{"*.yaml", "*.yml", "/etc/cloud/**/*.cfg", ".clang-format", ".clang-tidy", ".yamllint"}},
 	{"env", []string{
 		"*.env", ".env", ".env.*", "/etc/environment", "/etc/default/*", "/etc/sysconfig/*", "/etc/locale.conf",
 		"/etc/vconsole.conf", "os-release", "lsb-release",

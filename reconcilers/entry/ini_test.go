@@ -57,6 +57,8 @@ func TestINICases(t *testing.T) {
 		{"a backslash", "[Service]\n", Wish{Steps: steps("Service", "k"), Value: `2\`}, "", "backslash"},
 		{"null", "", Wish{Steps: steps("a", "k"), Value: nil}, "", "null"},
 		{"a list", "", Wish{Steps: steps("a", "k"), Value: []any{"a"}}, "", "member"},
+		{"XML", "<?xml version=\"1.0\"?>\n<a b=\"c\"/>\n", Wish{Steps: steps("a", "k"), Value: "2"}, "", "line 1, column 1: it begins as XML does"},
+		{"one more of a bare key", "[s]\n\ta\n\tb\n", Wish{Steps: steps("s", "b"), Value: "x", Member: true}, "[s]\n\ta\n\tb\nb = x\n", ""},
 		{"UTF-16", "\xff\xfe[\x00a\x00", Wish{Steps: steps("a", "k"), Value: "2"}, "", "NUL"},
 	})
 }

@@ -7,6 +7,9 @@ import (
 
 // parseINI implements dialect.parse.
 func parseINI(text []byte, t target) (*sheet, error) {
+	if first := skipBlank(text, textStart(text), len(text)); first < len(text) && text[first] == '<' {
+		return nil, at(text, first, "it begins as XML does, and XML is not edited")
+	}
 	s := &sheet{text: text, blocks: []block{{head: -1}}, flavor: sniffINI(text, t), indent: -1}
 	for from := textStart(text); from < len(text); {
 		content, end := lineEnd(text, from)

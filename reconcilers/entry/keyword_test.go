@@ -106,6 +106,7 @@ func TestKeywordCases(t *testing.T) {
 		{"UTF-16", "A\x00 \x001\x00", Wish{Steps: steps("A"), Value: "2"}, "", "NUL"},
 		{"a line break", "", Wish{Steps: steps("A"), Value: "2\nB 3"}, "", "line break"},
 		{"null", "", Wish{Steps: steps("A"), Value: nil}, "", "null"},
+		{"one more of a bare key", "A\nB\n", Wish{Steps: steps("A"), Value: "2", Member: true}, "A\nA 2\nB\n", ""},
 		{"no such member", "A 1\n", Wish{Steps: steps("A"), Value: "2", Member: true, Before: "9"}, "", "no member"},
 		{"beside", "A 1\nA 3\n", Wish{Steps: steps("A"), Value: "2", Member: true, Before: "3"}, "A 1\nA 2\nA 3\n", ""},
 	})

@@ -60,6 +60,12 @@ func (d *dialect) spot(s *sheet, blk int, w Wish, found []int) (int, *row, error
 // behind the last.
 func (d *dialect) beside(s *sheet, w Wish, found []int) (int, *row, error) {
 	last := &s.rows[found[len(found)-1]]
+	style := func(r *row) *row {
+		if r.bare { // which has no sign to take over
+			return s.near(r.block, -1)
+		}
+		return r
+	}
 	for _, beside := range []struct {
 		value any
 		word  string
@@ -72,11 +78,11 @@ func (d *dialect) beside(s *sheet, w Wish, found []int) (int, *row, error) {
 			return 0, nil, at(s.text, last.keyStart, "there is no member to put it %s", beside.word)
 		}
 		if beside.word == "before" {
-			return s.rows[i].start, &s.rows[i], nil
+			return s.rows[i].start, style(&s.rows[i]), nil
 		}
-		return s.rows[i].end, &s.rows[i], nil
+		return s.rows[i].end, style(&s.rows[i]), nil
 	}
-	return last.end, last, nil
+	return last.end, style(last), nil
 }
 
 // topSpot is where the first key before all blocks goes: in front of the first head and
