@@ -36,6 +36,8 @@ func (a *app) planCommand() *cli.Command {
 			jsonFlag, blindFlag, targetFlag, excludeFlag,
 			&cli.BoolFlag{Name: "destroy", Usage: "plan what destroy would do"},
 			&cli.StringFlag{Name: "out", Usage: "save the plan to `FILE`, for golem apply FILE"},
+			&cli.BoolFlag{Name: "drift", Usage: "show only what moved since the revision in force, and who moved it"},
+			&cli.BoolFlag{Name: "markdown", Usage: "print Markdown, for a comment on a pull request"},
 			&cli.BoolFlag{Name: "detailed-exitcode", Usage: "exit 2 when there are changes"},
 		},
 		Action: a.plan,
@@ -46,6 +48,12 @@ func (a *app) plan(ctx context.Context, c *cli.Command) error {
 	s, err := open(c)
 	if err != nil {
 		return err
+	}
+	if c.Bool("drift") {
+		return a.drift(ctx, c, s)
+	}
+	if c.Bool("markdown") && c.Bool("json") {
+		return &usageError{command: c.FullName(), err: errors.New("--markdown does not go with --json")}
 	}
 	g, err := s.goal("plan", c.Bool("destroy"))
 	if err != nil {
@@ -72,7 +80,7 @@ func (a *app) plan(ctx context.Context, c *cli.Command) error {
 	if err := a.show(c, p); err != nil {
 		return err
 	}
-	if c.IsSet("out") && !c.Bool("json") {
+	if c.IsSet("out") && !c.Bool("json") && !c.Bool("markdown") {
 		if err := a.printer(a.out).Printf("Saved: golem apply %s does this.\n", plan.Printable(c.String("out"))); err != nil {
 			return err
 		}
@@ -116,8 +124,11 @@ func (s *session) plan(ctx context.Context, g goal) (*plan.Plan, error) {
 }
 
 func (a *app) show(c *cli.Command, p *plan.Plan) error {
-	if c.Bool("json") {
+	switch {
+	case c.Bool("json"):
 		return p.JSON(a.out)
+	case c.Bool("markdown"):
+		return p.Markdown(a.out)
 	}
 	return p.Text(a.printer(a.out))
 }
