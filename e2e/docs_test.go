@@ -269,6 +269,60 @@ func functionsInTheSource(t *testing.T) []string {
 	return names
 }
 
+// TestEveryYesOfTheTerraformPageHasItsTest: each row of docs/terraform.md says yes, other or
+// no; other and no say why, and a yes names a test that there is.
+func TestEveryYesOfTheTerraformPageHasItsTest(t *testing.T) {
+	tests := testNames(t)
+	rows := 0
+	for _, line := range strings.Split(readPage(t, "../docs/terraform.md"), "\n") {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| terraform |") {
+			continue
+		}
+		rows++
+		cells := strings.Split(strings.Trim(line, "| "), " | ")
+		for i := range cells {
+			cells[i] = strings.Trim(cells[i], "| ")
+		}
+		switch {
+		case len(cells) < 3:
+			t.Errorf("a row with too few cells: %s", line)
+		case cells[1] == "yes":
+			if name := cells[len(cells)-1]; !tests[name] {
+				t.Errorf("%s: there is no test %q", cells[0], name)
+			}
+		case cells[1] != "other" && cells[1] != "no" || len(cells[2]) < 8:
+			t.Errorf("neither yes, nor other or no with a reason: %s", line)
+		}
+	}
+	if rows < 50 {
+		t.Errorf("only %d rows", rows)
+	}
+}
+
+// testNames are those of all tests, and of the scripts as "script NAME".
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case strings.HasSuffix(path, "_test.go"):
+			for _, m := range declared.FindAllStringSubmatch(readPage(t, path), -1) {
+				names[m[1]] = true
+			}
+		case strings.HasSuffix(path, ".txtar"):
+			names["script "+strings.TrimSuffix(filepath.Base(path), ".txtar")] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
 // TestModulesOfTheLanguagePageLoad writes the page's own example into a directory, with a
 // module that the page leaves out, and validates it.
 func TestModulesOfTheLanguagePageLoad(t *testing.T) {
