@@ -14,6 +14,7 @@ type reckoning struct {
 	record *state.Record
 	bare   []byte // what stood there with golem's edits peeled off
 	peels  map[scrolls.Key]peelResult
+	stood  spots // where the edits stood in what is bare
 
 	on    Node // what the edits were put on
 	layer []state.Layer
@@ -46,15 +47,15 @@ func (k *work) lookAgain(keep int64) (Node, error) {
 
 // peeled is peelAll of what stands there, unless the plan did that with the same bytes and
 // layers.
-func (k *work) peeled() ([]byte, map[scrolls.Key]peelResult) {
+func (k *work) peeled() ([]byte, map[scrolls.Key]peelResult, spots) {
 	r := &k.t.reckoned
 	r.record = k.s.before
 	if p := k.planned(); p != nil && p.bare != nil && p.record == k.s.before {
-		r.bare, r.peels = p.bare, p.peels
+		r.bare, r.peels, r.stood = p.bare, p.peels, p.stood
 	} else {
-		r.bare, r.peels = k.s.peelAll(k.now.data)
+		r.bare, r.peels, r.stood = k.s.peelAll(k.now.data)
 	}
-	return r.bare, r.peels
+	return r.bare, r.peels, r.stood
 }
 
 // planned is what the plan reckoned of the bytes that are there now; nil where it saw

@@ -271,12 +271,21 @@ func entryWish(a scrolls.Attrs) entry.Wish {
 }
 
 // putEntry implements edit.put.
-func putEntry(g *scrolls.Glyph, content []byte, _ int) (putResult, error) {
+func putEntry(g *scrolls.Glyph, content []byte, hint int) (putResult, error) {
 	format, ok := entry.Formats[formatOf(g.Attrs)]
 	if !ok {
 		return putResult{}, fmt.Errorf("this golem does not know the format %q", formatOf(g.Attrs))
 	}
-	out, receipt, err := format.Put(content, entryWish(g.Attrs))
+	wish := entryWish(g.Attrs)
+	if hint >= 0 && hint <= len(content) {
+		spot := len(content) - hint
+		wish.Spot = &spot
+	}
+	out, receipt, err := format.Put(content, wish)
+	if err != nil && wish.Spot != nil { // it cannot stand there any more
+		wish.Spot = nil
+		out, receipt, err = format.Put(content, wish)
+	}
 	if err != nil {
 		var place *entry.PlaceError
 		if errors.As(err, &place) {
@@ -305,7 +314,7 @@ func peelEntry(g *scrolls.Glyph, inverse json.RawMessage, content []byte) peelRe
 		}
 		return kept
 	}
-	off := peelResult{content: out}
+	off := peelResult{content: out, tail: len(out) - spotOf(content, out, formatOf(g.Attrs))}
 	gone := linesGone(content, out)
 	// A stranger's value stands in the place of golem's, or a comment of his within it.
 	if !entryHolds(g, content) || bytes.ContainsAny(gone, "#;/") && !onlyWished(format, entryWish(g.Attrs), content, out) {
@@ -353,6 +362,40 @@ func onlyWished(format entry.Format, w entry.Wish, content, out []byte) bool {
 		}
 	}
 	return true
+}
+
+// spotOf is where in a text lay what was taken out of it: the beginning of what follows.
+func spotOf(content, out []byte, format string) int {
+	at, tail, first := changedPart(content, out)
+	if format == "json" {
+		if first < 0 {
+			at = len(out) - tail // a comma before it went too
+		}
+		for p := max(first, 0); first >= 0 && p < at; p++ { // the same bytes may have stood a little before
+			if betweenMembers(out, p) {
+				at = p
+			}
+		}
+		for at < len(out) && bytes.IndexByte([]byte(" \t\r\n,"), out[at]) >= 0 {
+			at++
+		}
+		return at
+	}
+	if first >= 0 {
+		at = first
+	}
+	for at < len(out) && !startsLine(out, at) {
+		at++
+	}
+	return at
+}
+
+// betweenMembers says whether no member of JSON lies across an offset.
+func betweenMembers(text []byte, at int) bool {
+	if at == len(text) || bytes.IndexByte([]byte(" \t\r\n,"), text[at]) >= 0 {
+		return true
+	}
+	return text[at] == '"' && at > 0 && bytes.IndexByte([]byte(" \t\r\n,[{"), text[at-1]) >= 0
 }
 
 // linesGone are the whole lines of a text that are not as they were in what became of it.

@@ -44,7 +44,7 @@ type putResult struct {
 
 type peelResult struct {
 	content []byte
-	tail    int // bytes behind the edit; -1 if it was not there
+	tail    int // bytes of content behind the place where the edit was; -1 if it was not there
 	// lost are bytes that content had before the edit, or a stranger's in its place, which
 	// it does not have again.
 	lost []byte
@@ -122,17 +122,18 @@ func readSurface(path string, rec *state.Record) (*surface, error) {
 
 // peelAll takes every edit off content, newest first. What it returns of each says where
 // it was, for putting those that stay back where they were.
-func (s *surface) peelAll(content []byte) (bare []byte, peels map[scrolls.Key]peelResult) {
+func (s *surface) peelAll(content []byte) (bare []byte, peels map[scrolls.Key]peelResult, stood spots) {
 	peels = map[scrolls.Key]peelResult{}
 	for i := len(s.edits) - 1; i >= 0; i-- {
 		layer := s.edits[i]
 		kind, _ := KindOf(layer.Glyph.Kind)
 		off := kind.edit.peel(layer.Glyph, layer.Inverse, content)
+		stood.take(layer.Key, content, off.content, off.tail)
 		content = off.content
 		off.content = nil
 		peels[layer.Key] = off
 	}
-	return content, peels
+	return content, peels, stood
 }
 
 // stack returns the layers as they are to be after the turn, oldest first: what is

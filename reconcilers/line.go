@@ -116,6 +116,8 @@ type lineInverse struct {
 	// Prev is a hash of the line before, to know golem's line from an equal one that
 	// a stranger added.
 	Prev string `json:"prev,omitempty"`
+	// Up is that of the line above that one, to know that one though it was changed.
+	Up string `json:"up,omitempty"`
 	// CR says that the line before ended in a bare carriage return of its own.
 	CR bool `json:"cr,omitempty"`
 	// Swaps are the lines that golem replaced or took out, in order.

@@ -143,6 +143,16 @@ func rowBelow(content []byte, at int) string {
 // before every line that `before` matches; where none does, where they were when they were
 // last peeled off; else at the end.
 func where(a scrolls.Attrs, content []byte, hint int) (int, error) {
+	stood := -1
+	if hint >= 0 && hint <= len(content) {
+		stood = len(content) - hint
+		if rest := content[stood:]; stood > 0 && bytes.HasPrefix(bytes.TrimPrefix(rest, []byte("\r")), []byte("\n")) && !startsLine(content, stood) {
+			stood += bytes.IndexByte(rest, '\n') + 1
+		}
+		if stood < len(content) && !startsLine(content, stood) {
+			stood = -1
+		}
+	}
 	for _, attr := range []string{"before", "after"} {
 		text, ok := a[attr].(string)
 		if !ok {
@@ -155,14 +165,16 @@ func where(a scrolls.Attrs, content []byte, hint int) (int, error) {
 		all := matching(content, re)
 		switch {
 		case len(all) == 0:
+		case attr == "before" && stood >= 0 && stood <= all[0].start, attr == "after" && stood >= all[len(all)-1].end:
+			return stood, nil
 		case attr == "before":
 			return all[0].start, nil
 		default:
 			return all[len(all)-1].end, nil
 		}
 	}
-	if hint > 0 && hint <= len(content) && startsLine(content, len(content)-hint) {
-		return len(content) - hint, nil
+	if stood >= 0 {
+		return stood, nil
 	}
 	return len(content), nil
 }
@@ -183,6 +195,9 @@ func insert(content []byte, at int, lines ...[]byte) ([]byte, lineInverse) {
 		out.WriteString(end)
 	}
 	inv.Prev = lineBefore(out.Bytes(), out.Len())
+	if inv.Sep != "" {
+		inv.Up = lineBefore(content, lastLine(content))
+	}
 	for _, line := range lines {
 		out.Write(line)
 		out.WriteString(end)
@@ -194,11 +209,16 @@ func insert(content []byte, at int, lines ...[]byte) ([]byte, lineInverse) {
 // cut takes the lines from start to end off again that insert put there.
 func (inv lineInverse) cut(content []byte, start, end int) []byte {
 	before := content[:start]
-	if end == len(content) && inv.Sep != "" && lineBefore(content, start) == inv.Prev {
+	if end == len(content) && inv.Sep != "" && (lineBefore(content, start) == inv.Prev || inv.Up != "" && lineBefore(content, lastLine(before)) == inv.Up) {
 		before = trimSep(before, inv)
 	}
 	out := make([]byte, 0, len(before)+len(content)-end)
 	return append(append(out, before...), content[end:]...)
+}
+
+// lastLine is where the last line of a text begins.
+func lastLine(text []byte) int {
+	return bytes.LastIndexByte(bytes.TrimSuffix(text, []byte("\n")), '\n') + 1
 }
 
 // withEnding gives every line of a text that ends another ending.

@@ -34,6 +34,7 @@ type work struct {
 	bare    Node // the same with golem's edits peeled off
 	beneath Node // what golem's layers lie on
 	peels   map[scrolls.Key]peelResult
+	stood   spots // where in it those edits were
 
 	base  *state.Layer
 	edits []state.Layer
@@ -141,11 +142,11 @@ func (k *work) findBeneath() {
 	k.bare = k.now
 	k.peels = map[scrolls.Key]peelResult{}
 	if len(k.s.edits) > 0 && k.now.Type != File {
-		_, k.peels = k.s.peelAll(nil) // what they had replaced is lost
+		_, k.peels, _ = k.s.peelAll(nil) // what they had replaced is lost
 	}
 	if len(k.s.edits) > 0 && k.now.Type == File && k.now.data != nil {
 		var content []byte
-		content, k.peels = k.peeled()
+		content, k.peels, k.stood = k.peeled()
 		if !bytes.Equal(content, k.now.data) {
 			k.bare = withContent(k.now, content)
 			k.bare.Mtime = 0 // of what it would be without golem nobody knows the time,
@@ -293,16 +294,12 @@ func (k *work) putEdits() error {
 func (k *work) putAll(content []byte) error {
 	r := &k.t.reckoned
 	r.on, r.layer, r.hints, r.puts = k.want, slices.Clone(k.edits), nil, nil
+	at := k.spots(content)
 	for _, layer := range k.edits {
-		hint := -1
-		off, ok := k.peels[layer.Key]
-		if was := layer.Glyph.MovedFrom; !ok && k.r.Drop[was] != nil {
-			off, ok = k.peels[was]
+		if was := layer.Glyph.MovedFrom; k.r.Drop[was] != nil {
+			at.rename(was, layer.Key)
 		}
-		if ok && k.base == nil {
-			hint = off.tail
-		}
-		r.hints = append(r.hints, hint)
+		r.hints = append(r.hints, at.tail(layer.Key, content))
 	}
 	if p := k.planned(); k.r.Untold && p.putsAgain(k.want, k.edits, r.hints) {
 		r.puts, r.all = p.puts, p.all
@@ -313,9 +310,9 @@ func (k *work) putAll(content []byte) error {
 		}
 		return nil
 	}
-	for i, layer := range k.edits {
+	for _, layer := range k.edits {
 		kind, _ := KindOf(layer.Glyph.Kind)
-		put, err := kind.edit.put(layer.Glyph, content, r.hints[i])
+		put, err := kind.edit.put(layer.Glyph, content, at.tail(layer.Key, content))
 		if err != nil {
 			return k.placed(layer.Glyph, err)
 		}
@@ -325,6 +322,7 @@ func (k *work) putAll(content []byte) error {
 				k.diffs[layer.Key] = unified(content, put.content)
 			}
 		}
+		at.move(layer.Key, content, put.content)
 		content, put.content = put.content, nil
 		r.puts = append(r.puts, put)
 	}

@@ -30,6 +30,9 @@ type Wish struct {
 	Absent bool
 	// Document is which document of a stream it is about, from 0.
 	Document int
+	// Spot, where set, is where in the text the key stood before it was taken off: a new one
+	// is put there, where it can stand.
+	Spot *int
 }
 
 // A Format knows where the values of one kind of text lie. For every text and wish that Put

@@ -99,10 +99,11 @@ func (jsonFormat) find(text []byte, w Wish) (*jsonPath, error) {
 	if len(w.Steps) == 0 && !w.Member {
 		return nil, &PlaceError{Why: "the key has no steps"}
 	}
+	scan := &jsonScan{text: text, steps: w.Steps, spot: w.Spot}
 	if w.Member {
-		return scanJSON(text, w.Steps, pickEqual(w.Value))
+		scan.pick = pickEqual(w.Value)
 	}
-	return scanJSON(text, w.Steps, nil)
+	return scan.run()
 }
 
 // shows says whether a text that was read shows a wish.
@@ -211,6 +212,9 @@ func (f jsonFormat) add(text []byte, w Wish, path *jsonPath) ([]byte, *jsonRecei
 		}
 	}
 	member = append(member, st.spell(v, st.indent)...)
+	if level.onward != nil {
+		return putBefore(text, level.upon, level.onward, &st, member, r), r, nil
+	}
 	return apply(text, addLast(text, level, &st, member, r)...), r, nil
 }
 
@@ -241,16 +245,22 @@ func (jsonFormat) beside(text []byte, w Wish, st *jsonStyle, r *jsonReceipt) ([]
 		next, prev = level.next, level.hit
 	}
 	member := st.spell(w.Value, st.indent)
-	r.After = afterOf(text, prev)
 	if next == nil {
+		r.After = afterOf(text, prev)
 		return apply(text, addLast(text, level, st, member, r)...), r, nil
 	}
+	return putBefore(text, prev, next, st, member, r), r, nil
+}
+
+// putBefore puts a member between two others; prev is nil where it becomes the first.
+func putBefore(text []byte, prev, next *jsonMember, st *jsonStyle, member []byte, r *jsonReceipt) []byte {
+	r.After = afterOf(text, prev)
 	r.Trail = string(spaceBefore(text, next.name))
 	if prev == nil && r.Trail == "" {
 		r.Trail = st.sep
 	}
 	put := append(append(member, ','), r.Trail...)
-	return apply(text, splice{next.name, next.name, put}), r, nil
+	return apply(text, splice{next.name, next.name, put})
 }
 
 // addLast are the splices that put a member behind all others of a container.
@@ -270,6 +280,9 @@ func addLast(text []byte, l *jsonLevel, st *jsonStyle, member []byte, r *jsonRec
 		return []splice{{l.open + 1, l.close, []byte(r.Lead + string(member) + tail)}}
 	}
 	point := l.close - len(spaceBefore(text, l.close))
+	if l.spot != nil && st.many && *l.spot > l.last.end && *l.spot < point { // it stood before a comment
+		point = max(l.last.end, l.last.comma+1, *l.spot-len(spaceBefore(text, *l.spot)))
+	}
 	broken := false // a line break follows, so there may be a comment up to it
 	if i := bytes.IndexByte(text[point:l.close], '\n'); i >= 0 {
 		broken = true

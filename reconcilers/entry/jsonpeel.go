@@ -213,6 +213,9 @@ func (f jsonFormat) uncut(text []byte, w Wish, r *jsonReceipt) []byte {
 	if (after != nil) == (r.Prev != nil) && (next != nil) == (r.Next != nil) && bytes.Equal(text[from:to], r.Left) {
 		return apply(text, splice{from, to, r.Was})
 	}
+	if out, ok := f.between(text, w, from, to, r); ok {
+		return out
+	}
 	st := styleOf(text, path.levels)
 	if after != nil {
 		next = after.next
@@ -225,6 +228,44 @@ func (f jsonFormat) uncut(text []byte, w Wish, r *jsonReceipt) []byte {
 		return apply(text, addLast(text, level, &st, r.Old, &jsonReceipt{})...)
 	}
 	return apply(text, splice{next.name, next.name, slices.Concat(r.Old, []byte(","), []byte(st.lead()))})
+}
+
+// between puts a member back whose neighbours are those that it had, though somebody has
+// written between them: where what is before or behind it has not changed.
+func (f jsonFormat) between(text []byte, w Wish, from, to int, r *jsonReceipt) ([]byte, bool) {
+	gone := len(r.Was) - len(r.Left)
+	head := 0
+	for head < len(r.Left) && r.Was[head] == r.Left[head] {
+		head++
+	}
+	if gone <= 0 || !bytes.Equal(r.Was[head+gone:], r.Left[head:]) {
+		return nil, false
+	}
+	put, now := r.Was[head:head+gone], text[from:to]
+	before, behind := common(now, r.Left)
+	at := head
+	switch {
+	case before > head: // for sure: what is around the place is as it was
+	case behind > len(r.Left)-head, before < head && behind == len(r.Left)-head:
+		at = len(now) - (len(r.Left) - head)
+	case before < head:
+		return nil, false
+	}
+	out := apply(text, splice{from + at, from + at, put})
+	path, err := f.find(out, w)
+	return out, err == nil && path.member(len(w.Steps)) != nil && bytes.Contains(out, r.Old)
+}
+
+// common is how many bytes two texts have in common at their beginning, and at their end.
+func common(a, b []byte) (before, behind int) {
+	least := min(len(a), len(b))
+	for before < least && a[before] == b[before] {
+		before++
+	}
+	for behind < least && a[len(a)-1-behind] == b[len(b)-1-behind] {
+		behind++
+	}
+	return before, behind
 }
 
 // nameOf says how a member of an object is found again.

@@ -27,6 +27,9 @@ type jsonLevel struct {
 	last        jsonMember // if there is one
 	// hit is the member that the way leads through, between prev and next.
 	prev, hit, next *jsonMember
+	// onward is the first member at the scan's spot or behind it, and upon the one before.
+	upon, onward *jsonMember
+	spot         *int
 	// lists and objects say how the last list and object in it are written.
 	lists, objects layout
 }
@@ -80,6 +83,8 @@ type jsonScan struct {
 	raw  *jsonName
 	seen int // members of that name
 	path jsonPath
+	// spot, where set, is an offset; what lies there is noted.
+	spot *int
 	// inLine says that the last comment was one up to its line's end.
 	inLine bool
 }
@@ -195,7 +200,7 @@ func (s *jsonScan) enter(way int, list bool) (*jsonLevel, error) {
 	if way < 0 || way > len(s.steps) || way == len(s.steps) && s.pick == nil {
 		return nil, nil
 	}
-	level := &jsonLevel{open: s.at, list: list}
+	level := &jsonLevel{open: s.at, list: list, spot: s.spot}
 	if way == len(s.steps) {
 		if !list {
 			return nil, s.through(s.at, "it is an object, not a list, and so has no members of its own")
@@ -329,6 +334,10 @@ func (l *jsonLevel) add(text []byte, m jsonMember, hit bool) {
 	case l.hit != nil && l.next == nil:
 		here := m
 		l.next = &here
+	}
+	if l.spot != nil && l.onward == nil && m.name >= *l.spot {
+		here := m
+		l.upon, l.onward = l.before(), &here
 	}
 	if l.first == nil {
 		here := m

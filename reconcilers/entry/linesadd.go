@@ -2,6 +2,7 @@ package entry
 
 import (
 	"bytes"
+	"slices"
 )
 
 // addOp adds a row: beside its like, at the end of its block, or in a new block.
@@ -12,13 +13,42 @@ func (d *dialect) addOp(s *sheet, t target, w Wish, found []int) (op, error) {
 	}
 	blk := d.home(s, t, found)
 	if blk < 0 {
-		return d.addBlock(s, t, raw)
+		return d.addBlock(s, t, w, raw)
 	}
 	where, near, err := d.spot(s, blk, w, found)
 	if err != nil {
 		return op{}, err
 	}
+	if i := d.stood(s, blk, w); i >= 0 {
+		where, near = s.offset(i), s.near(blk, i)
+	}
 	return s.insert(where, "", false, d.pair(s, near, t, raw), raw)
+}
+
+// stood is the row in front of which a row of a block was before, -1 where it cannot be
+// there again.
+func (d *dialect) stood(s *sheet, blk int, w Wish) int {
+	i := s.rowAt(w)
+	if i < 0 || w.Before != nil || w.After != nil {
+		return -1
+	}
+	in := 0
+	if i > 0 {
+		in = s.rows[i-1].block
+	}
+	if ahead := d.ahead(s, blk); in != blk || ahead >= 0 && i > ahead {
+		return -1
+	}
+	return i
+}
+
+// rowAt is the first row at a wish's spot or behind it, -1 where it has none.
+func (s *sheet) rowAt(w Wish) int {
+	if w.Spot == nil {
+		return -1
+	}
+	i, _ := slices.BinarySearchFunc(s.rows, *w.Spot, func(r row, at int) int { return r.start - at })
+	return i
 }
 
 // home is the block that a new row of a target goes into, -1 if there is none.
@@ -102,14 +132,30 @@ func (s *sheet) topSpot() int {
 	return s.rows[i].start
 }
 
-// addBlock adds a block with one row, at the end.
-func (d *dialect) addBlock(s *sheet, t target, raw string) (op, error) {
+// addBlock adds a block with one row: at the end, or where it was.
+func (d *dialect) addBlock(s *sheet, t target, w Wish, raw string) (op, error) {
 	if d.head == nil {
 		return op{}, refuse("this format has no blocks")
 	}
 	near := s.near(-1, -1)
-	gap := d.gap(s) && len(s.rows) > 0 && s.rows[len(s.rows)-1].kind != blankRow
-	return s.insert(len(s.text), d.head(t.block), gap, d.pair(s, near, t, raw), raw)
+	i := s.blockSpot(w)
+	gap := d.gap(s) && i > 0 && s.rows[i-1].kind != blankRow
+	return s.insert(s.offset(i), d.head(t.block), gap, d.pair(s, near, t, raw), raw)
+}
+
+// blockSpot is the row in front of which a new block goes: where it was, if another begins
+// there, else behind all.
+func (s *sheet) blockSpot(w Wish) int {
+	if i := s.rowAt(w); i >= 0 {
+		k := i
+		for k < len(s.rows) && (s.rows[k].kind == blankRow || s.rows[k].kind == commentRow) {
+			k++
+		}
+		if k < len(s.rows) && s.rows[k].kind == headRow {
+			return i
+		}
+	}
+	return len(s.rows)
 }
 
 // insert is the op that puts new lines at an offset where a line begins or the text ends.

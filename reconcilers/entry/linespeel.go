@@ -224,7 +224,8 @@ func (d *dialect) unadd(s *sheet, t target, w Wish, o op) []byte {
 		}
 	}
 	start, last := s.rows[first].start, i == len(s.rows)-1
-	if o.Sep != "" && last && s.context(first-1) == o.Prev {
+	same := s.context(first-1) == o.Prev || len(o.Above) > 1 && first > 0 && s.context(first-2) == o.Above[1] // it was changed
+	if o.Sep != "" && last && same {
 		// The line before had no ending: it loses golem's.
 		content, end := start, start
 		if bytes.HasSuffix(s.text[:start], []byte("\n")) {

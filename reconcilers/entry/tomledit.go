@@ -157,11 +157,18 @@ func (e *tomlEdit) addRow() (mark, error) {
 			if err != nil {
 				return mark{}, err
 			}
+			if i := tomlLines.stood(s, blk, e.w); i >= 0 {
+				where, near = s.offset(i), s.near(blk, i)
+			}
 			return e.addPair(blk, where, near, steps[k:], raw)
 		}
 		if i := e.dotted(steps[:k]); i >= 0 {
 			r := s.rows[i]
-			return e.addPair(r.block, r.end, &s.rows[i], steps[len(s.blocks[r.block].path):], raw)
+			where := r.end
+			if i := tomlLines.stood(s, r.block, e.w); i >= 0 {
+				where = s.offset(i)
+			}
+			return e.addPair(r.block, where, &s.rows[i], steps[len(s.blocks[r.block].path):], raw)
 		}
 		if k == 0 || e.above(steps[:k]) >= 0 {
 			return e.addHeader(k, raw)
@@ -257,6 +264,9 @@ func (e *tomlEdit) addHeader(k int, raw string) (mark, error) {
 				where = r.end
 			}
 		}
+	}
+	if where == len(s.text) {
+		where = s.offset(s.blockSpot(e.w))
 	}
 	more, parts, err := names(steps[k:n])
 	if err != nil {

@@ -145,14 +145,49 @@ func (e *yamlEdit) append(n *yamlNode, name *string, v any, r *yamlReceipt) ([]b
 	if n.kind == yamlFlow {
 		return e.appendFlow(n, name, v, r)
 	}
-	put := e.st.newline + spaces(n.col)
+	put := spaces(n.col)
 	if name == nil {
 		put += "-" + e.st.block(v, n.col, true)
 	} else {
 		put += e.st.scalar(*name) + ":" + e.st.block(v, n.col, false)
 	}
+	if i := e.stood(n); i >= 0 {
+		if i > 0 && name == nil {
+			m := n.entries[i-1].value
+			r.After = shortHash(e.text[m.start:m.end])
+		}
+		return apply(e.text, splice{*e.w.Spot, *e.w.Spot, []byte(put + e.st.newline)}), r, nil
+	}
 	end := min(e.lineEnd(n.end), e.limit)
-	return apply(e.text, splice{end, end, []byte(put)}), r, nil
+	return apply(e.text, splice{end, end, []byte(e.st.newline + put)}), r, nil
+}
+
+// stood is how many members of a block lie before the wish's spot, where that is a line of
+// its own between them or behind the last; -1 where it is not.
+func (e *yamlEdit) stood(n *yamlNode) int {
+	if e.w.Spot == nil || e.w.Before != nil || e.w.After != nil || len(n.entries) == 0 {
+		return -1
+	}
+	spot := *e.w.Spot
+	if spot < e.from || spot > e.limit || e.lineStart(spot) != spot {
+		return -1
+	}
+	i := len(n.entries)
+	for i > 0 && n.entries[i-1].key >= spot {
+		i--
+	}
+	if i == 0 {
+		first := n.entries[0].key
+		if e.next(spot, e.limit) != first || first-e.lineStart(first) != n.col {
+			return -1
+		}
+		return 0
+	}
+	before := n.entries[i-1]
+	if e.next(max(before.value.end, before.from), spot) < spot || e.lineEnd(before.value.end) > spot {
+		return -1
+	}
+	return i
 }
 
 // appendFlow does so between brackets.
@@ -160,7 +195,7 @@ func (e *yamlEdit) appendFlow(n *yamlNode, name *string, v any, r *yamlReceipt) 
 	if n.odd > 0 {
 		return nil, nil, at(e.text, n.odd, "a comment or a lone name between these brackets cannot be edited around")
 	}
-	level := n.level(e.text, nil)
+	level := n.level(e.text, nil, e.w.Spot)
 	st := styleOf(e.text, []*jsonLevel{level})
 	if level.count == 0 {
 		st.many = false
@@ -177,12 +212,16 @@ func (e *yamlEdit) appendFlow(n *yamlNode, name *string, v any, r *yamlReceipt) 
 	}
 	member = append(member, e.st.flow(v)...)
 	r.Flow = &jsonReceipt{}
+	if level.onward != nil && e.w.Before == nil && e.w.After == nil {
+		r.After = afterOf(e.text, level.upon)
+		return putBefore(e.text, level.upon, level.onward, &st, member, r.Flow), r, nil
+	}
 	return apply(e.text, addLast(e.text, level, &st, member, r.Flow)...), r, nil
 }
 
 // level is a flow as the editor of JSON knows containers.
-func (n *yamlNode) level(text []byte, hit *yamlEntry) *jsonLevel {
-	l := &jsonLevel{open: n.open, close: n.end - 1, list: text[n.open] == '['}
+func (n *yamlNode) level(text []byte, hit *yamlEntry, spot *int) *jsonLevel {
+	l := &jsonLevel{open: n.open, close: n.end - 1, list: text[n.open] == '[', spot: spot}
 	for _, entry := range n.entries {
 		m := jsonMember{name: entry.key, nameEnd: entry.keyEnd, value: entry.value.start, end: max(entry.value.end, entry.from), comma: entry.comma}
 		l.add(text, m, entry == hit)
@@ -280,7 +319,7 @@ func (e *yamlEdit) cut() ([]byte, *yamlReceipt, error) {
 		if r.Next != nil {
 			to = n.entries[l.i+1].key
 		}
-		out := apply(e.text, takeOut(e.text, n.level(e.text, l.hit), &jsonReceipt{})...)
+		out := apply(e.text, takeOut(e.text, n.level(e.text, l.hit, nil), &jsonReceipt{})...)
 		r.Flow = &jsonReceipt{Was: e.text[from:to], Left: out[from : to-(len(e.text)-len(out))]}
 		r.Old = e.text[l.hit.key:l.hit.value.end]
 		return out, r, nil

@@ -187,13 +187,14 @@ func (p *yamlPeel) takeOut(levels []yamlLevel, d int) []splice {
 		if flow == nil || d != p.r.Depth {
 			flow = &jsonReceipt{}
 		}
-		level := n.level(p.text, l.hit)
+		level := n.level(p.text, l.hit, nil)
 		if flow.Inner != nil && bare(p.text, level, level.hit) {
 			return []splice{{level.open + 1, level.close, []byte(*flow.Inner)}}
 		}
 		return takeOut(p.text, level, flow)
 	}
-	if len(n.entries) == 1 {
+	from, to := p.lines(n, l)
+	if own := len(bytes.Trim(p.text[from:l.hit.key], " ")) == 0 && p.lineStart(from) == from; len(n.entries) == 1 && !own {
 		empty := "{}"
 		if n.kind == yamlList {
 			empty = "[]"
@@ -204,7 +205,6 @@ func (p *yamlPeel) takeOut(levels []yamlLevel, d int) []splice {
 		hit := levels[d-1].hit
 		return []splice{{hit.from, hit.value.end, []byte(" " + empty)}}
 	}
-	from, to := p.lines(n, l)
 	if to == len(p.text) && l.i > 0 && p.text[to-1] != '\n' { // the line break before was golem's
 		from--
 		if from > 0 && p.text[from-1] == '\r' {
@@ -321,7 +321,7 @@ func (p *yamlPeel) uncutFlow(l yamlLevel, prev int) []splice {
 	if (prev >= 0) == (p.r.Prev != nil) && (next < len(n.entries)) == (p.r.Next != nil) && bytes.Equal(p.text[from:to], p.r.Flow.Left) {
 		return []splice{{from, to, p.r.Flow.Was}}
 	}
-	level := n.level(p.text, nil)
+	level := n.level(p.text, nil, nil)
 	st := styleOf(p.text, []*jsonLevel{level})
 	return addLast(p.text, level, &st, p.r.Old, &jsonReceipt{})
 }
