@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -67,7 +68,7 @@ func TestEveryKindAndAttributeIsDescribed(t *testing.T) {
 	}
 }
 
-// kindPage is a kind's page in docs/kinds.
+// kindPage is a kind's page in docs/kinds: what the kind declares, and what testdata/pages adds to that.
 func kindPage(k Kind) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<!-- Made from what the kind declares: go test ./reconcilers -run Page -update-docs -->\n\n# %s\n\n", k.Name)
@@ -103,6 +104,13 @@ func kindPage(k Kind) string {
 			typ = a.TypeText
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", a.Name, typ, def, strings.ReplaceAll(a.Doc, "|", `\|`))
+	}
+	more, err := os.ReadFile(filepath.Join("testdata", "pages", k.Name+".md"))
+	switch {
+	case err == nil:
+		b.WriteString("\n" + string(more))
+	case !errors.Is(err, os.ErrNotExist):
+		panic(err)
 	}
 	return b.String()
 }

@@ -22,7 +22,8 @@ const candidateWord = "%s"
 var validateAttr = scrolls.Attr{
 	Name: "validate", Type: cty.List(cty.String), Hint: `Write each word on its own: ["sshd", "-t", "-f", "%s"].`,
 	Doc: "A command that has to accept the new file before it takes its place, each word on its own; `%s` is the path of the " +
-		"new file, beside the old one. Ends it with a status that is not 0, the leaf fails, and the file is as it was.",
+		"new file, beside the old one. Ends it with a status that is not 0, the leaf fails, and the file is as it was. " +
+		"More in [the language](../language.md#validate).",
 }
 
 // checkValidate says what is wrong with a validate command.

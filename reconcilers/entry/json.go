@@ -205,7 +205,7 @@ func (f jsonFormat) add(text []byte, w Wish, path *jsonPath) ([]byte, *jsonRecei
 		}
 		step := w.Steps[depth]
 		if place, _ := step.index(); level.list && place != level.count {
-			return nil, nil, at(text, level.open, "this list has %d members, so the next is number %d, not %d", level.count, level.count, place)
+			return nil, nil, at(text, level.open, "the next member of this list is number %d, not %d", level.count, place)
 		}
 		if !level.list {
 			member = append(quoteJSON(step.Name), st.colon...)

@@ -184,7 +184,7 @@ func TestJSONRefusesWithThePlace(t *testing.T) {
 		{"{\n \"a\": \"s\"}", "a.b", "line 2, column 7: the key leads through it, and it is neither an object nor a list"},
 		{"{\"a\": null}", "a.b", "line 1, column 7: the key leads through it, and it is neither an object nor a list"},
 		{"{\"a\": [1]}", "a.b", `line 1, column 7: the key leads through it by the name "b", but it is a list; its members have numbers, from 0`},
-		{"{\"a\": [1]}", "a.3", "line 1, column 7: this list has 1 members, so the next is number 1, not 3"},
+		{"{\"a\": [1]}", "a.3", "line 1, column 7: the next member of this list is number 1, not 3"},
 		{"{\"a\": 1", "a", "line 1, column 1: this bracket is not closed"},
 		{"{\"a\" 1}", "a", "line 1, column 6: a colon is to come here"},
 		{"{\"a\": 1 \"b\": 2}", "b", "line 1, column 9: a comma or a closing bracket is to come here"},

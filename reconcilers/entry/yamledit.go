@@ -131,7 +131,7 @@ func (e *yamlEdit) add() ([]byte, *yamlReceipt, error) {
 	}
 	list := n.list(e.text)
 	if place, _ := step.index(); list && place != len(n.entries) {
-		return nil, nil, at(e.text, n.start, "this list has %d members, so the next is number %d, not %d", len(n.entries), len(n.entries), place)
+		return nil, nil, at(e.text, n.start, "the next member of this list is number %d, not %d", len(n.entries), place)
 	}
 	name := &step.Name
 	if list {
