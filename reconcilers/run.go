@@ -29,6 +29,9 @@ type Command struct {
 	// Talk says that only a person reads what it prints: of much of it the ends are kept.
 	// Of its standard error that is so in any case.
 	Talk bool
+	// Awaited says that such a run has to wait for it too, though it only reads: it looks at
+	// what a step made. An interrupt ends it.
+	Awaited bool
 	// Secret says that its arguments must not be shown.
 	Secret  bool
 	Timeout time.Duration
@@ -84,7 +87,7 @@ func (h *Host) exec(ctx context.Context, c Command) (Output, error) {
 	errs := &ends{limit: mostSaid}
 	cmd.Stdout, cmd.Stderr = out, errs
 	var err error
-	if c.Changes {
+	if c.Changes || c.Awaited {
 		err = h.runMarked(cmd)
 	} else {
 		err = cmd.Run()
@@ -128,7 +131,7 @@ func (e *CommandError) Error() string {
 
 func (e *CommandError) Unwrap() error { return e.Err }
 
-// runMarked runs a command that changes the host. While it runs, the file that marks
+// runMarked runs a command that a later run has to wait for. While it runs, the file that marks
 // it holds its process group and is locked by it, not only by golem: should golem be
 // killed, AwaitCommands sees whether the command lives on.
 func (h *Host) runMarked(cmd *exec.Cmd) error {
@@ -156,7 +159,7 @@ func (h *Host) runMarked(cmd *exec.Cmd) error {
 	return errors.Join(err, syscall.Flock(int(mark.Fd()), syscall.LOCK_UN), os.Remove(h.Running))
 }
 
-// AwaitCommands waits until a changing command that outlived a killed golem has ended:
+// AwaitCommands waits until a marked command that outlived a killed golem has ended:
 // until its lock is free, or its process group is gone.
 func (h *Host) AwaitCommands(ctx context.Context, limit time.Duration) error {
 	if h.Running == "" {

@@ -88,21 +88,29 @@ func TestACommandHasNoInputAndNoShell(t *testing.T) {
 const outliving = "GOLEM_TEST_OUTLIVING"
 
 func TestACommandThatOutlivesAKilledGolemIsWaitedFor(t *testing.T) {
+	for name, c := range map[string]Command{"changes": {Changes: true}, "looks": {Awaited: true}} {
+		t.Run(name, func(t *testing.T) { awaited(t, c) })
+	}
+}
+
+// awaited kills a golem that runs a command, and waits for the command.
+func awaited(t *testing.T, c Command) {
 	if mark := os.Getenv(outliving); mark != "" {
 		h := &Host{Running: mark}
-		_, err := h.Do(context.Background(), Command{
-			Argv: []string{"sh", "-c", "echo started >" + mark + ".begun; sleep 1; echo ended >" + mark + ".ended"}, Changes: true, Timeout: time.Minute,
-		})
+		c.Argv = []string{"sh", "-c", "echo started >" + mark + ".begun; sleep 1; echo ended >" + mark + ".ended"}
+		c.Timeout = time.Minute
+		_, err := h.Do(context.Background(), c)
 		t.Fatal("not killed: ", err)
 	}
 	h := commandHost(t)
-	golem := exec.Command("/proc/self/exe", "-test.run", "^"+t.Name()+"$")
+	golem := exec.Command("/proc/self/exe", "-test.run", "^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$")
 	golem.Env = append(os.Environ(), outliving+"="+h.Running)
 	if err := golem.Start(); err != nil {
 		t.Fatal(err)
 	}
 	for range 500 {
-		if _, err := os.Stat(h.Running + ".begun"); err == nil {
+		_, err := os.Stat(h.Running + ".begun")
+		if group, _ := os.ReadFile(h.Running); err == nil && len(group) > 0 {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -206,7 +206,7 @@ func (b *batch) runTest(ctx context.Context, path, candidate string, t test) err
 		}
 		argv[0] = program
 	}
-	out, err := b.h.Do(ctx, Command{Argv: argv, Talk: true, Secret: t.secret, Timeout: b.timeout})
+	out, err := b.h.Do(ctx, Command{Argv: argv, Talk: true, Awaited: true, Secret: t.secret, Timeout: b.timeout})
 	var failed *CommandError
 	if err == nil || ctx.Err() != nil || !errors.As(err, &failed) {
 		return err
