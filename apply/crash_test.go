@@ -58,6 +58,8 @@ func child(dir, act, number string) int {
 	scroll := crashScroll
 	if strings.HasPrefix(act, "units ") {
 		h, scroll = unitHostAt(h).lawHost, unitStory
+	} else if strings.HasPrefix(act, "commands ") {
+		h, scroll = programsAt(h).lawHost, commandStory
 	}
 	calls := 0
 	report, err := h.applyWith(scroll(act), "crash", func(string, string) error {

@@ -8,6 +8,7 @@ import (
 
 	"golem/plan"
 	"golem/reconcilers"
+	"golem/scrolls"
 	"golem/state"
 )
 
@@ -29,7 +30,8 @@ func (e *engine) fail(leaf *plan.Leaf, steps []*state.Step, failure error) error
 	ctx := context.Background()
 	e.report.takenBack(leaf.Path, steps)
 	e.report.blame(leaf.Path, failure)
-	stuck := e.undo(ctx, r, steps)
+	stuck := e.undo(ctx, r, steps, failedKey(failure))
+	e.forgetTaken(steps, stuck)
 	if err := e.refire(ctx, leaf, steps); err != nil {
 		r.fail(fmt.Errorf("after taking it back: %w", err))
 	}
@@ -45,7 +47,6 @@ func (e *engine) fail(leaf *plan.Leaf, steps []*state.Step, failure error) error
 			return errors.Join(failure, err)
 		}
 	}
-	e.forgetTaken(steps, stuck)
 	e.stay(leaf.Turns)
 	r.Outcome = RolledBack
 	e.ended(leaf, RolledBack)
@@ -58,8 +59,9 @@ func (e *engine) failed(leaf *plan.Leaf, failure error) {
 	e.tellFailed(leaf.Path, failure)
 }
 
-// undo takes steps back, newest first. What it could not, it names.
-func (e *engine) undo(ctx context.Context, r *LeafReport, steps []*state.Step) map[*state.Step]error {
+// undo takes steps back, newest first. What it could not, and what stays of a step all the
+// same, it names. broken is the key of the one that did not come to its end.
+func (e *engine) undo(ctx context.Context, r *LeafReport, steps []*state.Step, broken scrolls.Key) map[*state.Step]error {
 	if len(steps) > 0 {
 		defer e.pulse.begin(Doing{Leaf: r.Leaf, What: "taking it back"})()
 	}
@@ -68,6 +70,12 @@ func (e *engine) undo(ctx context.Context, r *LeafReport, steps []*state.Step) m
 		if err := stuck[s]; err != nil {
 			e.report.stuck(r.Leaf, s)
 			r.fail(fmt.Errorf("take back %s: %w", s.Resource, err))
+			continue
+		}
+		key := keyOfStep(s)
+		if stays := reconcilers.Stays(s, key != broken); stays != "" {
+			r.stays = true
+			r.fail(&stepError{key, errors.New(stays)})
 		}
 	}
 	return stuck
@@ -97,7 +105,7 @@ func (e *engine) keep(ctx context.Context, leaf *plan.Leaf, batch []*reconcilers
 	r := e.report.leaf(leaf.Path)
 	e.failed(leaf, failure)
 	e.report.blame(leaf.Path, failure)
-	stuck := e.undo(context.WithoutCancel(ctx), r, failed)
+	stuck := e.undo(context.WithoutCancel(ctx), r, failed, failedKey(failure))
 	if e.begun && len(failed) > 0 {
 		if err := e.do(func(tx *state.Tx) error { return reverse(tx, failed, stuck, failure) }); err != nil {
 			return errors.Join(failure, err)

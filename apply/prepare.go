@@ -127,7 +127,7 @@ func (e *engine) refresh(ctx context.Context, rec reconcilers.Reconciler, leaf *
 		r := p.Request
 		r.Record, r.Now, r.Leaf, r.Untold, r.Planned = e.records[name], nil, leaf.Path, true, p
 		t, err := rec.Turn(ctx, e.w, r)
-		if err == nil && !e.wild && !e.touched[name] && t.Moved(e.foremost(p)) {
+		if err == nil && !e.wild && !e.touched[name] && !(t.Far && len(e.touched) > 0) && t.Moved(e.foremost(p)) {
 			err = fmt.Errorf("enact %s: %w", keyOf(p), reconcilers.ErrMoved)
 		}
 		if leaf, barred := e.barred[name]; err == nil && barred {

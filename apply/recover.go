@@ -24,6 +24,8 @@ type Recovered struct {
 	Keys     []string            `json:"keys"` // taken back
 	// Owed are the keys taken back now that earlier runs could not.
 	Owed []string `json:"owed"`
+	// Stays are keys whose steps had nothing to take them back by, each with what is known.
+	Stays []string `json:"stays"`
 }
 
 // Recover settles an interrupted run and nothing else. It returns nil where there is
@@ -147,7 +149,7 @@ func (e *engine) payOwed(ctx context.Context, snap *state.Snapshot, r *Recovered
 				continue
 			}
 			if r == nil {
-				r = &Recovered{Lineage: lineage, Leaves: []state.LeafOutcome{}, Keys: []string{}, Owed: []string{}}
+				r = &Recovered{Lineage: lineage, Leaves: []state.LeafOutcome{}, Keys: []string{}, Owed: []string{}, Stays: []string{}}
 			}
 			r.Owed = append(r.Owed, string(keyOfStep(s)))
 		}
@@ -185,7 +187,7 @@ func (e *engine) leftOver(w *reconcilers.World, steps []*state.Step) error {
 func recovered(dead *state.Dead, stuck map[*state.Step]error, failed []unfired) (*Recovered, *state.Revision) {
 	r := &Recovered{
 		Lineage: dead.Run.Lineage, Command: dead.Run.Command, Started: dead.Run.Started.UTC().Format("2006-01-02T15:04:05Z"),
-		Leaves: append([]state.LeafOutcome{}, dead.Leaves...), Keys: []string{}, Owed: []string{},
+		Leaves: append([]state.LeafOutcome{}, dead.Leaves...), Keys: []string{}, Owed: []string{}, Stays: []string{},
 	}
 	at := map[string]int{}
 	for i, leaf := range r.Leaves { // one that ended, but for a step that could not be taken back
@@ -199,6 +201,11 @@ func recovered(dead *state.Dead, stuck map[*state.Step]error, failed []unfired) 
 		leaf := &r.Leaves[at[s.Leaf]]
 		if err := stuck[s]; err != nil {
 			leaf.Failures = append(leaf.Failures, err.Error())
+			continue
+		}
+		if stays := reconcilers.Stays(s, false); stays != "" {
+			text := string(keyOfStep(s)) + ": " + stays
+			leaf.Failures, r.Stays = append(leaf.Failures, text), append(r.Stays, text)
 			continue
 		}
 		for _, part := range s.Glyphs {
@@ -260,8 +267,12 @@ func (r *Recovered) Sentence() string {
 			where = " in " + leaf.Leaf
 		}
 	}
-	return fmt.Sprintf("Recovered: the %s of %s was interrupted; %d of its glyphs%s taken back, as revision %d of %s.",
+	text := fmt.Sprintf("Recovered: the %s of %s was interrupted; %d of its glyphs%s taken back, as revision %d of %s.",
 		r.Command, r.Started, len(r.Keys), where, r.Revision, r.Lineage)
+	for _, stays := range r.Stays {
+		text += fmt.Sprintf(" Not taken back: %s.", stays)
+	}
+	return text
 }
 
 // owing says what could still not be taken back.

@@ -58,6 +58,7 @@ type LeafReport struct {
 	// of them those that a rollback fired.
 	fired, again map[scrolls.Key]int
 	undone       int  // steps that were taken back
+	stays        bool // something of it could not be undone
 	held         int  // checks that were made and hold
 	ended        bool // and that was told
 }

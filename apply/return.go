@@ -249,6 +249,12 @@ func (e *engine) refireRun(steps []*state.Step, stuck map[*state.Step]error) []u
 func (e *engine) commitReturn(p *plan.Pending, was *state.Revision, steps, all []*state.Step, failed []unfired) (*Returned, error) {
 	r := &Returned{Lineage: p.Lineage, Revision: p.Revision}
 	r.Leaves, r.Keys = takenBackOf(all)
+	for _, s := range steps {
+		if stays := reconcilers.Stays(s, true); stays != "" {
+			i := slices.IndexFunc(r.Leaves, func(l state.LeafOutcome) bool { return l.Leaf == s.Leaf })
+			r.Leaves[i].Failures = append(r.Leaves[i].Failures, string(keyOfStep(s))+": "+stays)
+		}
+	}
 	e.run.Lineage, e.run.Command = p.Lineage, state.CommandReturn
 	e.run.Target, e.run.Source, e.run.Digest = p.Revision-1, was.Run.Source, ""
 	if was.Run.Command == "apply" {

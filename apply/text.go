@@ -114,6 +114,9 @@ func (l *LeafReport) sentence() string {
 		if end != "it failed" && !l.acted() {
 			parts[0] = end + " before it changed anything"
 		}
+		if l.stays {
+			parts[0] = end + ", and is as it was before this run but for what has no undo"
+		}
 		if slices.ContainsFunc(l.Glyphs, func(g GlyphReport) bool { return g.stuck }) {
 			parts[0] = end + ", and could not be taken back whole"
 		}

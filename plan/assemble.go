@@ -330,6 +330,7 @@ func (m *maker) fitBatch(leaf *Leaf, batch []*reconcilers.Turn) {
 			failed = true
 			continue
 		}
+		m.w.Stirred = m.w.Stirred || t.Acts
 		m.tellMoves(t)
 		leaf.Turns = append(leaf.Turns, t)
 		if t.Step != nil {

@@ -231,6 +231,17 @@ func (out *Printer) byProducts(b *strings.Builder, all []ByProductView) {
 	}
 }
 
+// runs names what runs because something else changes.
+func (out *Printer) runs(b *strings.Builder, runs []RunView) {
+	if len(runs) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%s\n", out.bold.Render("Triggered"))
+	for _, r := range runs {
+		fmt.Fprintf(b, "  %s %s\n", out.good.Render(r.Action), out.beside(Printable(string(r.Key)), Printable(r.Reason), 3+len(r.Action)))
+	}
+}
+
 // warnings repeats what cannot be taken back, where it cannot be overlooked.
 func (out *Printer) warnings(b *strings.Builder, leaves []LeafView) {
 	var lines []string

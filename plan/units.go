@@ -49,7 +49,7 @@ func (p *Plan) EffectsOf(came func(leaf string, u reconcilers.UnitEffect, fired 
 	}
 	fired := func(leaf string, late bool) {
 		for _, d := range p.Due {
-			if d.Effect != nil && d.Late == late && (late || d.Leaf == leaf) && came(d.Leaf, *d.Effect, true) {
+			if d.Effect != nil && d.Effect.Unit != "" && d.Late == late && (late || d.Leaf == leaf) && came(d.Leaf, *d.Effect, true) {
 				all = append(all, *d.Effect)
 			}
 		}

@@ -23,6 +23,7 @@ type View struct {
 	Leaves     []LeafView
 	ByProducts []ByProductView
 	Effects    []reconcilers.UnitEffect
+	Runs       []RunView
 	Checks     []CheckView
 	Unknown    []scrolls.Key
 	Updates    int
@@ -42,6 +43,13 @@ type ByProductView struct {
 	Sort, Resource string
 	Op             state.Op
 	Why            string
+}
+
+// A RunView is what runs because something else changes, and is no unit.
+type RunView struct {
+	Action string
+	Key    scrolls.Key
+	Reason string
 }
 
 // A CheckView is what has to hold of a leaf.
@@ -70,6 +78,11 @@ func (p *Plan) View() *View {
 		}
 		v.ByProducts = append(v.ByProducts, b)
 	}
+	for _, d := range p.Due {
+		if d.Effect != nil && d.Effect.Unit == "" {
+			v.Runs = append(v.Runs, RunView{d.Action, d.Glyph.Key, d.Effect.Reason})
+		}
+	}
 	for _, c := range p.Checks {
 		text := reconcilers.CheckText(c.Glyph)
 		if c.Skipped {
@@ -95,6 +108,7 @@ func (v *View) Text(out *Printer) error {
 	}
 	out.byProducts(b, v.ByProducts)
 	out.Units(b, v.Effects)
+	out.runs(b, v.Runs)
 	out.checks(b, v.Checks)
 	out.warnings(b, v.Leaves)
 	for _, key := range v.Unknown {

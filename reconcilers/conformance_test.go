@@ -34,6 +34,7 @@ var samples = map[string]func(t *rapid.T) scrolls.Attrs{
 	"service":   sampleService,
 	"apt":       samplePackage,
 	"process":   sampleProcess,
+	"command":   sampleCommand,
 }
 
 func sampleLine(t *rapid.T) scrolls.Attrs {
@@ -112,6 +113,7 @@ var stages = map[string]stage{
 		draw: (*bench).drawUnits, host: (*bench).bootUnits,
 		print: func(b *bench) string { return b.printFiles() + b.systemd.Print() },
 	},
+	commandSort: {draw: (*bench).drawMade, host: (*bench).bootPrograms, print: (*bench).printFiles},
 }
 
 func withMode0(t *rapid.T, a scrolls.Attrs) scrolls.Attrs {

@@ -161,6 +161,9 @@ type Turn struct {
 	// Fresh says that what the turn starts, or starts anew, has read everything that
 	// was changed before it: the triggers of its glyph that are due by then are met.
 	Fresh bool
+	// Far says that the turn looked at more than its resource: any step before it in the
+	// run may have moved what it saw.
+	Far bool
 	// Keeps are what the turn displaces that nobody declared.
 	Keeps []state.Kept
 	// Acts says whether the host is changed at all.
@@ -200,10 +203,10 @@ type Change struct {
 }
 
 // All are the kinds of glyph there are. A new kind is one line here.
-var All = []Kind{fileKind, directoryKind, linkKind, lineKind, regionKind, entryKind, aptKind, serviceKind, processKind}
+var All = []Kind{fileKind, directoryKind, linkKind, lineKind, regionKind, entryKind, aptKind, serviceKind, processKind, commandKind}
 
 // Reconcilers are the keepers of resources, by sort.
-var Reconcilers = map[string]Reconciler{PathSort: surfaces{}, PackageSort: packages{}, UnitSort: units{}, processSort: processes{}}
+var Reconcilers = map[string]Reconciler{PathSort: surfaces{}, PackageSort: packages{}, UnitSort: units{}, processSort: processes{}, commandSort: sole[commandState]{sort: commandSort, own: commands{}}}
 
 // Kinds returns what the language needs of every kind.
 func Kinds() []scrolls.Kind {

@@ -35,6 +35,14 @@ type Command struct {
 	// Secret says that its arguments must not be shown.
 	Secret  bool
 	Timeout time.Duration
+	// As is who runs it; nil: who runs golem.
+	As *Credentials
+}
+
+// Credentials are a user, as the kernel knows one.
+type Credentials struct {
+	UID, GID int
+	Groups   []int // beside GID
 }
 
 // Run runs a command that only reads.
@@ -72,7 +80,7 @@ func (h *Host) exec(ctx context.Context, c Command) (Output, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: c.As.kernel()}
 	cmd.Cancel = func() error { return killTree(cmd.Process.Pid) }
 	cmd.WaitDelay = time.Second
 	cmd.Dir = c.Dir
@@ -110,6 +118,18 @@ func (h *Host) exec(ctx context.Context, c Command) (Output, error) {
 		return done, ctx.Err()
 	}
 	return done, failed
+}
+
+// kernel is what a process is started with; nil: what golem has.
+func (c *Credentials) kernel() *syscall.Credential {
+	if c == nil {
+		return nil
+	}
+	k := &syscall.Credential{Uid: uint32(c.UID), Gid: uint32(c.GID)}
+	for _, group := range c.Groups {
+		k.Groups = append(k.Groups, uint32(group))
+	}
+	return k
 }
 
 // A CommandError is a command that could not be run, or that ran and failed.

@@ -59,6 +59,24 @@ type fitter[S any] interface {
 	fit(w *World, t *Turn, m motion[S]) error
 }
 
+// A glancer is an owner whose look depends on the glyph and on what is on record.
+type glancer[S any] interface {
+	glance(ctx context.Context, w *World, v view[S]) (S, error)
+}
+
+// A firing is an owner whose glyphs have triggers.
+type firing interface {
+	foretell(w *World, g *scrolls.Glyph, resource, action string) (*UnitEffect, error)
+	fire(ctx context.Context, w *World, g *scrolls.Glyph, resource, action string) error
+}
+
+// A stayer is an owner of things that cannot always be taken back: of a motion that takes
+// one back it says what of it stays; "" for nothing. whole says that what is taken back had
+// come to its end.
+type stayer[S any] interface {
+	stays(m motion[S], whole bool) string
+}
+
 // A view is all there is to know of a thing when a turn is worked out.
 type view[S any] struct {
 	Request
@@ -96,6 +114,14 @@ type goal[S any] struct {
 	// wild says that the step may change anything on the host.
 	wild  bool
 	units []UnitEffect
+	// fresh says that the step meets the glyph's triggers that are due by then.
+	fresh bool
+	// far says that more than the thing was looked at: any step before this one may have
+	// moved what was seen.
+	far bool
+	// lacks is what stands in the way of the step unless an earlier one of the run takes it
+	// out of it.
+	lacks error
 	// found, where set, is put on record as what was there before golem in place of what
 	// was seen.
 	found *S
@@ -111,11 +137,23 @@ type motion[S any] struct {
 	old *scrolls.Glyph
 	// reverse says that a step is taken back, or a record's found state given back by one.
 	reverse bool
+	undo    bool // a step is taken back
 	step    *state.Step
 }
 
+// parts are the glyphs of a motion's step: what stood before it, and what it declares.
+func (m motion[S]) parts() (old, next *scrolls.Glyph) {
+	if len(m.step.Glyphs) > 0 {
+		old, next = m.step.Glyphs[0].Old, m.step.Glyphs[0].New
+	}
+	return old, next
+}
+
 // soleWork is what one turn does.
-type soleWork[S any] struct{ m motion[S] }
+type soleWork[S any] struct {
+	m     motion[S]
+	lacks error
+}
 
 // soleDesk is where what the run leaves of a sort's things is noted.
 type soleDesk[S any] struct {
@@ -223,20 +261,26 @@ func (r sole[S]) view(ctx context.Context, w *World, req Request) (view[S], erro
 		v.now = s
 	} else if s, ok := r.foreseen(w, req.Resource); ok {
 		v.now = s
-	} else if v.now, err = r.own.look(ctx, w, req.Resource); err != nil {
-		return v, err
+	} else if g, ok := r.own.(glancer[S]); ok {
+		v.now, err = g.glance(ctx, w, v)
+	} else {
+		v.now, err = r.own.look(ctx, w, req.Resource)
 	}
 	if v.first() {
 		v.found = v.now
 	}
-	return v, nil
+	return v, err
 }
 
 // judge makes the step and tells it.
 func (r sole[S]) judge(t *Turn, v view[S], g goal[S]) {
 	t.Acts = !bytes.Equal(encode(v.now), encode(g.to))
 	t.Leaves, t.Wild, t.Keeps, t.Units = g.to, g.wild && t.Acts, g.keeps, g.units
-	t.work = &soleWork[S]{motion[S]{resource: t.Resource, from: v.now, to: g.to, now: v.now, glyph: v.glyph, old: v.old, reverse: len(t.Set) == 0}}
+	t.Fresh, t.Far = g.fresh && t.Acts, g.far
+	t.work = &soleWork[S]{
+		m:     motion[S]{resource: t.Resource, from: v.now, to: g.to, now: v.now, glyph: v.glyph, old: v.old, reverse: len(t.Set) == 0},
+		lacks: g.lacks,
+	}
 	step := &state.Step{
 		Lineage: t.Lineage, Leaf: t.Leaf, Sort: r.sort, Resource: t.Resource, Before: t.Record,
 		Inverse: encode(v.now), Expect: encode(g.to),
@@ -304,8 +348,11 @@ func (r sole[S]) record(v view[S], g goal[S], changed bool) *state.Record {
 
 // Fit implements Reconciler: what comes after takes the turn for done.
 func (r sole[S]) Fit(w *World, t *Turn) error {
-	if f, ok := r.own.(fitter[S]); ok && t.Acts {
-		if k, ok := t.work.(*soleWork[S]); ok {
+	if k, ok := t.work.(*soleWork[S]); ok && t.Acts {
+		if k.lacks != nil && !w.Stirred {
+			return k.lacks
+		}
+		if f, ok := r.own.(fitter[S]); ok {
 			if err := f.fit(w, t, k.m); err != nil {
 				return err
 			}
@@ -380,7 +427,7 @@ func (r sole[S]) inverse(s *state.Step) (m motion[S], acts bool, err error) {
 	if bytes.Equal(s.Inverse, s.Expect) || len(s.Inverse) == 0 {
 		return m, false, nil // only its record changed
 	}
-	m = motion[S]{resource: s.Resource, reverse: true, step: s}
+	m = motion[S]{resource: s.Resource, reverse: true, undo: true, step: s}
 	for _, part := range s.Glyphs {
 		m.old = part.Old
 		if m.glyph = part.New; m.glyph == nil {
@@ -404,6 +451,30 @@ func (r sole[S]) Foresee(w *World, s *state.Step) error {
 		r.foresee(w, s.Resource, m.to)
 	}
 	return err
+}
+
+// Foretell implements Firer.
+func (r sole[S]) Foretell(w *World, g *scrolls.Glyph, resource, action string) (*UnitEffect, error) {
+	return r.own.(firing).foretell(w, g, resource, action)
+}
+
+// Fire implements Firer.
+func (r sole[S]) Fire(ctx context.Context, w *World, g *scrolls.Glyph, resource, action string) error {
+	defer w.forget()
+	return r.own.(firing).fire(ctx, w, g, resource, action)
+}
+
+// Stays implements Stayer.
+func (r sole[S]) Stays(s *state.Step, whole bool) string {
+	own, ok := r.own.(stayer[S])
+	if !ok {
+		return ""
+	}
+	m, acts, err := r.inverse(s)
+	if err != nil || !acts {
+		return "" // Undo says what is wrong with it
+	}
+	return own.stays(m, whole)
 }
 
 // TellFound implements Teller.

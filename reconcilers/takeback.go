@@ -52,3 +52,18 @@ func TakeBack(ctx context.Context, w *World, store Store, steps []*state.Step, t
 	}
 	return stuck
 }
+
+// A Stayer is a reconciler of steps that cannot always be taken back.
+type Stayer interface {
+	// Stays says what of a step stays though it was taken back; "" for nothing. whole says
+	// that the step had come to its end.
+	Stays(s *state.Step, whole bool) string
+}
+
+// Stays says what of a step stays though it was taken back; "" for nothing.
+func Stays(s *state.Step, whole bool) string {
+	if own, ok := Reconcilers[s.Sort].(Stayer); ok {
+		return own.Stays(s, whole)
+	}
+	return ""
+}

@@ -40,6 +40,9 @@ type World struct {
 	// Acts says that the turns are enacted as they are worked out: each look is at the
 	// host itself, and nothing is taken for done.
 	Acts bool
+	// Stirred says, of a world that a plan is made in, that turns before this one change the
+	// host: what is not there now may be by then.
+	Stirred bool
 
 	// Timeout bounds one external command.
 	Timeout time.Duration
