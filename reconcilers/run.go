@@ -158,7 +158,8 @@ func (h *Host) runMarked(cmd *exec.Cmd) error {
 	if h.Running == "" {
 		return cmd.Run()
 	}
-	mark, err := os.OpenFile(h.Running, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	// The command may be another user's: it can hold the mark, and not write to it.
+	mark, err := os.OpenFile(h.Running, os.O_RDONLY|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return fmt.Errorf("mark the command: %w", err)
 	}
@@ -170,7 +171,7 @@ func (h *Host) runMarked(cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	if _, err := mark.WriteAt(fmt.Appendf(nil, "%-20d\n", cmd.Process.Pid), 0); err != nil {
+	if err := os.WriteFile(h.Running, fmt.Appendf(nil, "%-20d\n", cmd.Process.Pid), 0o600); err != nil {
 		return errors.Join(fmt.Errorf("mark the command: %w", err), cmd.Cancel(), cmd.Wait())
 	}
 	err = cmd.Wait()
