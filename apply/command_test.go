@@ -272,3 +272,37 @@ func TestACommandOnAFileTreeIsAMistake(t *testing.T) {
 		t.Errorf("it says %v", err)
 	}
 }
+
+func TestACommandKeepsItsRecordUnderAnotherName(t *testing.T) {
+	h := newProgramHost(t)
+	x := func(name, from string) *scrolls.Glyph {
+		g := command(name, "run", "put /x one", "undo", "take /x")
+		g.MovedFrom = scrolls.Key(from)
+		return g
+	}
+	h.mustApply(t, once(x("old", "")))
+	h.did(t, "installed", "put /x one")
+	r := h.mustApply(t, once(x("new", "command:old")))
+	says(t, planText(t, r.Plan), "~ command:new  replace  was command:old; it is not run again")
+	for _, s := range []*scrolls.Scroll{once(x("new", "command:old")), once(x("new", ""))} {
+		if r := h.mustApply(t, s); !r.Plan.Empty() {
+			t.Errorf("it finds something to do:\n%s", planText(t, r.Plan))
+		}
+	}
+	// The old name is free for another.
+	h.mustApply(t, once(x("new", ""), command("old", "run", "put /y one", "undo", "take /y")))
+	h.did(t, "another by the old name", "put /y one")
+	h.mustApply(t, nil)
+	h.did(t, "undeclared", "take /y", "take /x")
+	h.check(t)
+}
+
+func TestACommandThatIsLeftIsNotUndone(t *testing.T) {
+	h := newProgramHost(t)
+	g := command("x", "run", "put /x one", "undo", "take /x")
+	g.OnUndeclare = "leave"
+	h.mustApply(t, once(g))
+	h.mustApply(t, nil)
+	h.did(t, "in all", "put /x one")
+	h.content(t, "/x", "one")
+}

@@ -18,7 +18,7 @@ const commandSort = "command"
 var commandKind = Kind{
 	Sort: commandSort,
 	Kind: scrolls.Kind{
-		Name: "command", Version: 1, LabelAttr: "name",
+		Name: "command", Local: true, Renames: true, Version: 1, LabelAttr: "name",
 		Doc: "A command that golem runs: once, and again where `run`, `env`, `user` or `dir` change, or a key in `triggered_by` " +
 			"does. Undeclared, its `undo` runs, if golem ever ran it; without one the plan says beforehand that it cannot be undone. " +
 			"Where what is run changes, the `undo` of the version that ran runs first; where only `undo` or the guards change, nothing " +
@@ -50,7 +50,7 @@ var commandKind = Kind{
 		},
 		Identity:  func(a scrolls.Attrs) []string { return []string{str(a, "name")} },
 		Check:     checkCommandGlyph,
-		Canonical: func(a scrolls.Attrs) scrolls.Attrs { return lessAttrs(a, "timeout", "triggered_by", "sensitive") },
+		Canonical: func(a scrolls.Attrs) scrolls.Attrs { return lessAttrs(a, "name", "timeout", "triggered_by", "sensitive") },
 	},
 	triggers: func(g *scrolls.Glyph) []Trigger {
 		if on := words(g.Attrs, "triggered_by"); len(on) > 0 {

@@ -79,6 +79,9 @@ func (commands) want(ctx context.Context, w *World, v view[commandState]) (goal[
 		return to, nil
 	case now.Ran == d && now.Asks == "" && now.Unsure == "":
 		to.to, to.reason = now, sentence(changedAttrs(v.old, g))+"; it is not run again"
+		if v.renamed() {
+			to.reason = "was " + string(v.Record.Layers[0].Key) + "; it is not run again"
+		}
 		return to, nil
 	case now.Ran == d || now.Ran == "":
 		to.reason = does

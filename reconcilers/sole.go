@@ -92,6 +92,9 @@ type view[S any] struct {
 // first says that golem has no record of the thing yet.
 func (v view[S]) first() bool { return v.Record == nil }
 
+// renamed says that the thing went by another key.
+func (v view[S]) renamed() bool { return v.old != nil && v.Record.Layers[0].Key != v.glyph.Key }
+
 // A goal is what a turn makes of a thing, and how a person is told.
 type goal[S any] struct {
 	to S
@@ -188,7 +191,7 @@ func (r sole[S]) Sort() string { return r.sort }
 func (r sole[S]) Locate(ctx context.Context, w *World, glyphs []*scrolls.Glyph, gone []Gone) (map[*scrolls.Glyph]Spot, []Mistake, error) {
 	spots, all := map[*scrolls.Glyph]Spot{}, map[string]bool{}
 	for _, g := range glyphs {
-		spots[g] = Spot{Resource: r.own.resource(g)}
+		spots[g] = Spot{Resource: r.resource(w, g)}
 		all[spots[g].Resource] = true
 	}
 	for _, a := range gone {
@@ -198,6 +201,25 @@ func (r sole[S]) Locate(ctx context.Context, w *World, glyphs []*scrolls.Glyph, 
 	return spots, mistakes, err
 }
 
+// resource is the thing that a glyph is about. Of a kind whose key is but a name it is the
+// one that the key, or the key that it had, already stands for; and what was given another
+// name is not another's by that.
+func (r sole[S]) resource(w *World, g *scrolls.Glyph) string {
+	own := r.own.resource(g)
+	if kind, _ := KindOf(g.Kind); !kind.Renames {
+		return own
+	}
+	for _, key := range []scrolls.Key{g.Key, g.MovedFrom} {
+		if at := w.Where(key); key != "" && at != "" {
+			return at
+		}
+	}
+	if rec := w.Record(r.sort, own); rec != nil && len(rec.Layers) > 0 && rec.Layers[0].Key != g.Key {
+		return own + "'"
+	}
+	return own
+}
+
 // Turn implements Reconciler.
 func (r sole[S]) Turn(ctx context.Context, w *World, req Request) (*Turn, error) {
 	v, err := r.view(ctx, w, req)
@@ -205,7 +227,7 @@ func (r sole[S]) Turn(ctx context.Context, w *World, req Request) (*Turn, error)
 		return nil, err
 	}
 	t := &Turn{Request: req, Seen: soleSight(encode(v.now))}
-	if len(req.Set) > 0 && req.Blind && v.old != nil && CID(v.old) == CID(v.glyph) {
+	if len(req.Set) > 0 && req.Blind && v.old != nil && CID(v.old) == CID(v.glyph) && !v.renamed() {
 		t.Noops = []scrolls.Key{v.glyph.Key}
 		return t, nil
 	}
@@ -300,7 +322,7 @@ func (r sole[S]) judge(t *Turn, v view[S], g goal[S]) {
 	switch {
 	case v.old == nil:
 		op = state.Install
-	case CID(v.old) != CID(v.glyph):
+	case CID(v.old) != CID(v.glyph), v.renamed():
 		op = state.Replace
 	case t.Acts:
 		op, c.Drift, c.Reason = state.Repair, true, "drifted: "+g.reason
@@ -314,6 +336,11 @@ func (r sole[S]) judge(t *Turn, v view[S], g goal[S]) {
 	t.Step = step
 	t.Step.After = r.record(v, g, t.Acts)
 	t.part(v.glyph.Key, v.old, v.glyph, op, c, t.Acts)
+	for key, g := range t.Drop { // the key that it had
+		t.Step.Glyphs = append(t.Step.Glyphs, state.StepGlyph{
+			Op: state.Remove, Key: key, CID: CID(g), Old: g, Leaf: t.Leaf, Reason: "it goes on as " + string(v.glyph.Key),
+		})
+	}
 }
 
 // judgeDrop tells a removal.
