@@ -22,7 +22,7 @@ func (c *corpusCase) drawEdit(text string) *scrolls.Glyph {
 	case k == 1:
 		return c.drawRegion()
 	}
-	return c.drawLine(text)
+	return c.drawLine()
 }
 
 // drawPattern draws a regular expression for a line of the file, or for many.
@@ -41,9 +41,9 @@ func (c *corpusCase) drawPattern() string {
 	return "^" + regexp.QuoteMeta(line) + "$"
 }
 
-func (c *corpusCase) drawLine(text string) *scrolls.Glyph {
+func (c *corpusCase) drawLine() *scrolls.Glyph {
 	a := scrolls.Attrs{"path": "/" + c.f.path, "line": fmt.Sprintf("golem = was here %d", c.r.Intn(3))}
-	if lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }); len(lines) > 0 && c.r.Intn(5) == 0 {
+	if lines := strings.FieldsFunc(string(c.f.text), func(r rune) bool { return r == '\n' || r == '\r' }); len(lines) > 0 && c.r.Intn(5) == 0 {
 		if line := lines[c.r.Intn(len(lines))]; utf8.ValidString(line) && !strings.ContainsRune(line, 0) {
 			a["line"] = line
 		}
@@ -81,7 +81,14 @@ func (c *corpusCase) drawRegion() *scrolls.Glyph {
 // drawEntry draws an entry about a key that a text has, or about one beside it or below.
 func (c *corpusCase) drawEntry(format string, says []saying) *scrolls.Glyph {
 	way := c.drawWay(format, says)
-	a := scrolls.Attrs{"path": "/" + c.f.path, "format": format, "key": way}
+	a := scrolls.Attrs{"path": "/" + c.f.path, "format": format}
+	if document, ok := way[0].(laterDocument); ok {
+		a["document"] = json.Number(fmt.Sprint(int(document)))
+		if way = way[1:]; len(way) == 0 {
+			return nil
+		}
+	}
+	a["key"] = way
 	_, place := way[len(way)-1].(json.Number)
 	word := fmt.Sprintf("golem%d", c.r.Intn(3))
 	switch k := c.r.Intn(6); {
@@ -129,12 +136,15 @@ func (c *corpusCase) drawWay(format string, says []saying) []any {
 			way = append(way, json.Number(fmt.Sprint(n)))
 			continue
 		}
-		if !utf8.ValidString(step.(string)) {
+		if text, ok := step.(string); ok && !utf8.ValidString(text) {
 			return fresh
 		}
 		way = append(way, step)
 	}
 	last := len(way) - 1
+	if _, document := way[last].(laterDocument); document {
+		return append(way, "golem")
+	}
 	switch nested := !slices.Contains([]string{"ini", "env", "keyword"}, format); {
 	case nested && c.r.Intn(3) == 0:
 		way = way[:1+c.r.Intn(len(way))]
@@ -152,6 +162,9 @@ func (c *corpusCase) drawWay(format string, says []saying) []any {
 // not there, or another one is not as it was; "" for nothing.
 func otherThan(format string, before, after []saying, g *scrolls.Glyph) string {
 	var way []any
+	if n := wholeNumber(g.Attrs, "document", 0); n > 0 {
+		way = append(way, laterDocument(n))
+	}
 	for _, step := range g.Attrs["key"].([]any) {
 		if n, ok := step.(json.Number); ok {
 			i, _ := n.Int64()

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/tailscale/hujson"
@@ -87,17 +89,27 @@ func mapKeys(m map[string]any) func(func(string) bool) {
 	}
 }
 
+// A laterDocument is the first step of a way in another document than the first of a stream.
+type laterDocument int
+
 func readForeignYAML(text []byte) ([]saying, error) {
+	var list []saying
 	d := yaml.NewDecoder(bytes.NewReader(text))
-	var v any
-	if err := d.Decode(&v); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+	for n := 0; ; n++ {
+		var v any
+		err := d.Decode(&v)
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var way []any
+		if n > 0 {
+			way = []any{laterDocument(n)}
+		}
+		list = flatten(list, way, plainForeign(v))
 	}
-	var second any
-	if d.Decode(&second) == nil {
-		return nil, errors.New("several documents")
-	}
-	return flatten(nil, nil, plainForeign(v)), nil
 }
 
 func plainForeign(v any) any {
@@ -122,19 +134,57 @@ func plainForeign(v any) any {
 
 var errNoPython = errors.New("there is no python3 with tomllib here")
 
-var hasTomllib = sync.OnceValue(func() bool { return exec.Command("python3", "-c", "import tomllib").Run() == nil })
+// python answers texts of TOML with what they say, one a line; it ends with the test.
+type python struct {
+	sync.Mutex
+	in  io.Writer
+	out *bufio.Reader
+}
+
+const pythonTOML = `
+import sys, json, tomllib
+for line in sys.stdin:
+    try:
+        print(json.dumps(tomllib.loads(json.loads(line)), default=str), flush=True)
+    except Exception as e:
+        print(json.dumps("error: " + str(e)), flush=True)
+`
+
+// pythons is the one python, nil where there is none that knows TOML.
+var pythons = sync.OnceValue(func() *python {
+	if exec.Command("python3", "-c", "import tomllib").Run() != nil {
+		return nil
+	}
+	cmd := exec.Command("python3", "-c", pythonTOML)
+	in, inErr := cmd.StdinPipe()
+	out, outErr := cmd.StdoutPipe()
+	if errors.Join(inErr, outErr) != nil || cmd.Start() != nil {
+		return nil
+	}
+	return &python{in: in, out: bufio.NewReader(out)}
+})
 
 func readForeignTOML(text []byte) ([]saying, error) {
-	if !hasTomllib() {
+	p := pythons()
+	if p == nil {
 		return nil, errNoPython
 	}
-	cmd := exec.Command("python3", "-c", "import sys,json,tomllib\nprint(json.dumps(tomllib.loads(sys.stdin.buffer.read().decode()), default=str))")
-	cmd.Stdin = bytes.NewReader(bytes.TrimPrefix(text, bom))
-	out, err := cmd.Output()
+	p.Lock()
+	defer p.Unlock()
+	if !utf8.Valid(text) {
+		return nil, errors.New("it is no UTF-8")
+	}
+	if err := json.NewEncoder(p.in).Encode(string(bytes.TrimPrefix(text, bom))); err != nil {
+		return nil, err
+	}
+	answer, err := p.out.ReadBytes('\n')
 	if err != nil {
 		return nil, err
 	}
-	return decodeSaid(out)
+	if bytes.HasPrefix(answer, []byte(`"error`)) {
+		return nil, errors.New(string(answer))
+	}
+	return decodeSaid(answer)
 }
 
 // readForeignINI knows sections, pairs, and lines that go on: behind a backslash, or deeper
@@ -246,6 +296,8 @@ func wayText(format string, way []any) string {
 		switch step := step.(type) {
 		case int:
 			b.WriteString("#" + strconv.Itoa(step))
+		case laterDocument:
+			b.WriteString("document " + strconv.Itoa(int(step)))
 		case string:
 			if format == "keyword" {
 				step = strings.ToLower(step)
