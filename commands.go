@@ -36,7 +36,7 @@ func (a *app) planCommand() *cli.Command {
 			jsonFlag, blindFlag, targetFlag, excludeFlag,
 			&cli.BoolFlag{Name: "destroy", Usage: "plan what destroy would do"},
 			&cli.StringFlag{Name: "out", Usage: "save the plan to `FILE`, for golem apply FILE"},
-			&cli.BoolFlag{Name: "drift", Usage: "show only what moved since the revision in force, and who moved it"},
+			&cli.BoolFlag{Name: "drift", Usage: "show only what moved since then, and who moved it"},
 			&cli.BoolFlag{Name: "markdown", Usage: "print Markdown, for a comment on a pull request"},
 			&cli.BoolFlag{Name: "detailed-exitcode", Usage: "exit 2 when there are changes"},
 		},
@@ -50,6 +50,9 @@ func (a *app) plan(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	if c.Bool("drift") {
+		if c.IsSet("out") {
+			return &usageError{command: c.FullName(), err: errors.New("--drift makes no plan, so that there is none to save with --out")}
+		}
 		return a.drift(ctx, c, s)
 	}
 	if c.Bool("markdown") && c.Bool("json") {

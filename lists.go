@@ -54,6 +54,9 @@ func (a *app) historyCommand() *cli.Command {
 				if err != nil {
 					return err
 				}
+				if name := c.String("name"); name != "" && snap.Lineages[name] == nil {
+					return &apply.NoLineageError{What: "list revisions", Name: name}
+				}
 				rows := plan.Revisions(revisions, snap.Pending)
 				return a.list(c, "revisions", rows, func(out *plan.Printer) error { return plan.RevisionTable(out, rows) })
 			})
@@ -63,7 +66,10 @@ func (a *app) historyCommand() *cli.Command {
 
 func (a *app) showCommand() *cli.Command {
 	return &cli.Command{
-		Name: "show", Usage: "show one revision, or a saved plan", ArgsUsage: "[REV | LINEAGE@REV | PLANFILE]", Flags: []cli.Flag{jsonFlag},
+		Name: "show", Usage: "show one revision, or a saved plan", ArgsUsage: "[REV | LINEAGE@REV | PLANFILE]",
+		Description: "A revision is told with how it declares otherwise than the one before it, or\n" +
+			"than another: golem show --against 2 web@4",
+		Flags: []cli.Flag{jsonFlag, &cli.StringFlag{Name: "against", Usage: "compare with the revision `REV` of the same lineage; 0 is none"}},
 		Action: func(_ context.Context, c *cli.Command) error {
 			if plan.IsSaved(c.Args().First()) {
 				return a.showSaved(c)
@@ -77,11 +83,45 @@ func (a *app) showCommand() *cli.Command {
 				if err != nil {
 					return err
 				}
-				doc := plan.ShowRevision(rev, steps)
+				was, err := a.against(c, r, rev)
+				if err != nil {
+					return err
+				}
+				doc := plan.ShowAgainst(rev, steps, was)
 				return a.list(c, "revision", doc, func(out *plan.Printer) error { return doc.Text(out) })
 			})
 		},
 	}
+}
+
+// against is the revision that one is compared with: the one before it, or the one that a
+// flag names; nil for none.
+func (a *app) against(c *cli.Command, r *state.Reader, rev *state.Revision) (*state.Revision, error) {
+	number := rev.Number - 1
+	if text := c.String("against"); c.IsSet("against") {
+		if name, rest, ok := strings.Cut(text, "@"); ok {
+			if name != rev.Lineage {
+				return nil, fmt.Errorf("show --against %s: it is no revision of %s", text, rev.Lineage)
+			}
+			text = rest
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 {
+			return nil, fmt.Errorf("show --against %q: it is not a revision; write a number, or LINEAGE@NUMBER", text)
+		}
+		number = n
+	}
+	if number == 0 {
+		return nil, nil
+	}
+	was, err := r.Revision(rev.Lineage, number)
+	if errors.Is(err, state.ErrMissing) {
+		if !c.IsSet("against") {
+			return nil, nil // it was pruned
+		}
+		return nil, fmt.Errorf("show --against %d: there is no such revision of %s", number, rev.Lineage)
+	}
+	return was, err
 }
 
 // findRevision finds a revision by "4", "web@4" or nothing: the newest one.
@@ -119,8 +159,8 @@ func findRevision(r *state.Reader, lineage, id string) (*state.Revision, error) 
 
 func (a *app) stateCommand() *cli.Command {
 	return &cli.Command{
-		Name: "state", Usage: "look into the journal",
-		Commands: []*cli.Command{
+		Name: "state", Usage: "look into the journal, and arrange it",
+		Commands: append([]*cli.Command{
 			{Name: "list", Usage: "list the keys in force", Flags: []cli.Flag{jsonFlag}, Action: a.stateList},
 			{Name: "show", Usage: "show what the journal holds of a key", ArgsUsage: "KEY", Flags: []cli.Flag{jsonFlag}, Action: a.stateShow},
 			{
@@ -128,7 +168,7 @@ func (a *app) stateCommand() *cli.Command {
 				Flags: []cli.Flag{&cli.BoolFlag{Name: "found", Usage: "forget only what was there before it"}},
 			},
 			{Name: "check", Usage: "verify the journal", Flags: []cli.Flag{jsonFlag}, Action: a.stateCheck},
-		},
+		}, a.arranging()...),
 		Action: func(_ context.Context, c *cli.Command) error {
 			if c.Args().Present() {
 				return unknownCommand(c, c.Args().First())
@@ -179,7 +219,7 @@ func (a *app) stateForget(ctx context.Context, c *cli.Command) error {
 			return err
 		}
 		if !slices.ContainsFunc(snap.Applied, func(a state.Applied) bool { return a.Key == key }) {
-			return &apply.UnknownKeyError{Key: key}
+			return &apply.UnknownKeyError{Verb: "forget", Key: key}
 		}
 		return nil
 	})
@@ -227,7 +267,11 @@ func (a *app) keptCommand() *cli.Command {
 		Name: "kept", Usage: "what golem displaced, and how to get it back",
 		Commands: []*cli.Command{
 			{Name: "list", Usage: "list what is kept", Flags: []cli.Flag{jsonFlag}, Action: a.keptList},
-			{Name: "show", Usage: "print one kept file's bytes", ArgsUsage: "ID", Flags: []cli.Flag{jsonFlag}, Action: a.keptShow},
+			{
+				Name: "show", Usage: "print one kept file's bytes", ArgsUsage: "ID", Action: a.keptShow,
+				Description: "    golem kept show --diff 3",
+				Flags:       []cli.Flag{jsonFlag, &cli.BoolFlag{Name: "diff", Usage: "compare with what is at its path now"}},
+			},
 			{
 				Name: "restore", Usage: "write a kept file back", ArgsUsage: "ID", Action: a.keptRestore,
 				Flags: []cli.Flag{&cli.StringFlag{Name: "to", Usage: "write to `PATH` and not to where it was"}},
@@ -270,10 +314,13 @@ func keptByID(c *cli.Command, r *state.Reader) (*state.Kept, error) {
 }
 
 func (a *app) keptShow(_ context.Context, c *cli.Command) error {
-	return reading(c, func(_ *session, r *state.Reader) error {
+	return reading(c, func(s *session, r *state.Reader) error {
 		k, err := keptByID(c, r)
 		if err != nil {
 			return err
+		}
+		if c.Bool("diff") {
+			return a.keptDiff(c, s, r, k)
 		}
 		if c.Bool("json") {
 			return a.list(c, "kept", plan.KeptRows([]*state.Kept{k})[0], nil)
@@ -288,6 +335,22 @@ func (a *app) keptShow(_ context.Context, c *cli.Command) error {
 		}
 		_, err = io.Copy(a.out, src)
 		return errors.Join(err, src.Close())
+	})
+}
+
+// keptDiff compares what is kept with what is at its path now.
+func (a *app) keptDiff(c *cli.Command, s *session, r *state.Reader, k *state.Kept) error {
+	says, diff, err := reconcilers.KeptDiff(s.host, r, k)
+	if err != nil {
+		return err
+	}
+	row := struct {
+		plan.KeptRow
+		Now  string `json:"now"`
+		Diff string `json:"diff"`
+	}{plan.KeptRows([]*state.Kept{k})[0], says, diff}
+	return a.list(c, "kept", row, func(out *plan.Printer) error {
+		return out.Printf("%s, kept %d against now: %s\n%s", plan.Printable(reconcilers.Quote(k.Path)), k.ID, says, diff)
 	})
 }
 

@@ -12,10 +12,13 @@ import (
 )
 
 // An UnknownKeyError says that no lineage holds a key.
-type UnknownKeyError struct{ Key scrolls.Key }
+type UnknownKeyError struct {
+	Verb string
+	Key  scrolls.Key
+}
 
 func (e *UnknownKeyError) Error() string {
-	return fmt.Sprintf("forget %s: no such key is in force", e.Key)
+	return fmt.Sprintf("%s %s: no such key is in force", e.Verb, e.Key)
 }
 
 // Hint says where the keys are.
@@ -42,7 +45,7 @@ func Forget(ctx context.Context, o Options, key scrolls.Key, foundOnly bool) (*s
 	}
 	at := slices.IndexFunc(snap.Applied, func(a state.Applied) bool { return a.Key == key })
 	if at < 0 {
-		return nil, &UnknownKeyError{key}
+		return nil, &UnknownKeyError{"forget", key}
 	}
 	a := snap.Applied[at]
 	step, err := forgetting(a, snap.Records[reconcilers.RecordKey(a.Sort, a.Resource)], foundOnly)

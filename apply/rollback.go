@@ -62,10 +62,13 @@ func FindTarget(h history, lineage string, back Back, interrupted bool) (*Target
 			return nil, &NoTargetError{lineage, "there is no settled revision before the current one", "golem rollback --to REV goes to any of golem history; golem destroy takes back everything"}
 		}
 	}
-	if to < 0 || to > len(all) {
+	if to < 0 || to > newest(all) {
 		return nil, &NoTargetError{lineage, fmt.Sprintf("there is no revision %d", to), "golem history lists the revisions there are"}
 	}
 	rev, err := h.Revision(lineage, to)
+	if errors.Is(err, state.ErrMissing) {
+		return nil, &NoTargetError{lineage, fmt.Sprintf("revision %d was pruned", to), "golem history lists the revisions there are"}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +76,10 @@ func FindTarget(h history, lineage string, back Back, interrupted bool) (*Target
 	if t.Scroll, err = scrollOfRevision(rev); err != nil {
 		return nil, err
 	}
-	for _, later := range all[to:] {
+	for _, later := range all {
+		if later.Number <= to {
+			continue
+		}
 		steps, err := h.StepsOf(later.Run.ID)
 		if err != nil {
 			return nil, err
@@ -85,19 +91,22 @@ func FindTarget(h history, lineage string, back Back, interrupted bool) (*Target
 
 // before is the settled revision before the current one; 0 for none. Revisions that go
 // back are passed over, with all that they took back: the host is then as their own
-// target left it (design: "Rollback is not undeclare"). all are a lineage's, from 1 on.
+// target left it (design: "Rollback is not undeclare"). all are a lineage's, in order.
 func before(all []*state.Revision, interrupted bool) int {
-	at := len(all)
+	at := newest(all)
 	if interrupted {
 		at++ // the revision that the interrupted run will be
 	} else if at > 0 {
-		if last := all[at-1]; last.Run.Command == state.CommandRollback && last.Outcome != Settled {
+		if last := numbered(all, at); last.Run.Command == state.CommandRollback && last.Outcome != Settled {
 			return last.Run.Target // it is not there yet
 		}
 		at = arrived(all, at)
 	}
 	for at--; at > 0; at-- {
-		if at = arrived(all, at); at > 0 && all[at-1].Outcome == Settled {
+		at = arrived(all, at)
+		if rev := numbered(all, at); rev == nil {
+			return 0 // it was pruned, and so was all before it
+		} else if rev.Outcome == Settled {
 			return at
 		}
 	}
@@ -106,10 +115,33 @@ func before(all []*state.Revision, interrupted bool) int {
 
 // arrived follows revisions that go back to the one whose state they brought.
 func arrived(all []*state.Revision, at int) int {
-	for at > 0 && all[at-1].Run.GoesBack() {
-		at = all[at-1].Run.Target
+	for {
+		rev := numbered(all, at)
+		if rev == nil || !rev.Run.GoesBack() {
+			return at
+		}
+		at = rev.Run.Target
 	}
-	return at
+}
+
+// numbered is the revision of a number, of a lineage's that are left of pruning; nil for
+// none.
+func numbered(all []*state.Revision, number int) *state.Revision {
+	if len(all) == 0 {
+		return nil
+	}
+	if i := number - all[0].Number; i >= 0 && i < len(all) {
+		return all[i]
+	}
+	return nil
+}
+
+// newest is the number of the newest revision; 0 for none.
+func newest(all []*state.Revision) int {
+	if len(all) == 0 {
+		return 0
+	}
+	return all[len(all)-1].Number
 }
 
 // scrollOfRevision is what a revision declares, as a scroll.

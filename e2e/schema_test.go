@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -446,11 +448,16 @@ func fitsSchema(ts *testscript.TestScript, neg bool, args []string) {
 	v := newValidator()
 	schema, err := v.schema(args[0])
 	ts.Check(err)
-	for line := range strings.Lines(ts.ReadFile("stdout")) {
+	all := json.NewDecoder(strings.NewReader(ts.ReadFile("stdout")))
+	for {
 		var value any
-		ts.Check(json.Unmarshal([]byte(line), &value))
+		err := all.Decode(&value)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		ts.Check(err)
 		for _, wrong := range v.check(args[0], schema, "$", value) {
-			ts.Fatalf("%s: %s in %s", args[0], wrong, line)
+			ts.Fatalf("%s: %s in %v", args[0], wrong, value)
 		}
 	}
 }

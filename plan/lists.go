@@ -88,9 +88,9 @@ func RevisionTable(out *Printer, rows []RevisionRow) error {
 	}
 	cells := make([][]string, 0, len(rows))
 	for _, r := range rows {
-		cells = append(cells, []string{r.ID, r.At, r.does(), r.ended(), countsText(r.Counts), r.who()})
+		cells = append(cells, []string{r.ID, r.At, r.does(), r.ended(), countsText(r.Counts), r.who(), Printable(r.Source)})
 	}
-	return out.table([]string{"ID", "TIME", "COMMAND", "OUTCOME", "CHANGES", "BY"}, cells)
+	return out.table([]string{"ID", "TIME", "COMMAND", "OUTCOME", "CHANGES", "BY", "FROM"}, cells)
 }
 
 // does is the command, and where it went back to.
@@ -134,6 +134,9 @@ type RevisionDoc struct {
 	RevisionRow
 	Changes  []RevisionChange `json:"changes"`
 	Declared []DeclaredLeaf   `json:"declared"`
+	// Against is the revision that Diff compares with; "" for one that declares nothing.
+	Against string           `json:"against"`
+	Diff    []DeclaredChange `json:"diff"`
 }
 
 // A RevisionChange is one glyph's part in a revision.
@@ -152,9 +155,24 @@ type DeclaredLeaf struct {
 	Keys []string `json:"keys"`
 }
 
+// compare tells how the revision declares otherwise than another; nil is none.
+func (d *RevisionDoc) compare(was, is *state.Revision) {
+	d.Diff = DeclaredDiff(was, is)
+	if was != nil {
+		d.Against = fmt.Sprintf("%s@%d", was.Lineage, was.Number)
+	}
+}
+
+// ShowAgainst is a revision in full, compared with another; nil is none.
+func ShowAgainst(r *state.Revision, steps []*state.Step, was *state.Revision) *RevisionDoc {
+	doc := ShowRevision(r, steps)
+	doc.compare(was, r)
+	return doc
+}
+
 // ShowRevision is a revision in full.
 func ShowRevision(r *state.Revision, steps []*state.Step) *RevisionDoc {
-	doc := &RevisionDoc{RevisionRow: revisionRow(r), Changes: []RevisionChange{}, Declared: []DeclaredLeaf{}}
+	doc := &RevisionDoc{RevisionRow: revisionRow(r), Changes: []RevisionChange{}, Declared: []DeclaredLeaf{}, Diff: []DeclaredChange{}}
 	for _, s := range steps {
 		for _, part := range s.Glyphs {
 			doc.Changes = append(doc.Changes, RevisionChange{
@@ -197,6 +215,7 @@ func (d *RevisionDoc) Text(out *Printer) error {
 		}
 		fmt.Fprintf(b, "  %s %s\n", out.marks[c.Op].Render(Mark(c.Op)), out.beside(Printable(c.Key), Printable(c.Reason)+status, 4))
 	}
+	d.against(out, b)
 	b.WriteString("\nIn force after it\n")
 	for _, leaf := range d.Declared {
 		fmt.Fprintf(b, "  %s\n", Printable(leaf.Leaf))
@@ -285,7 +304,7 @@ func shown(g *scrolls.Glyph) map[string]any {
 	}
 	for _, name := range hide {
 		if _, ok := attrs[name]; ok {
-			attrs[name] = "(secret)"
+			attrs[name] = secretShown
 		}
 	}
 	return attrs

@@ -85,9 +85,9 @@ func fold(c *conn, key scrolls.Key) (map[scrolls.Key]appliedRow, error) {
 	return rows, foldMoves(c, rows, moves+" ORDER BY id", args)
 }
 
-const foldSteps = `SELECT g.key, s.lineage, g.leaf, g.new, s.sort, s.resource, g.step, g.position, r.number, g.changed, e.amend
+const foldSteps = `SELECT g.key, s.lineage, g.leaf, g.new, s.sort, s.resource, g.step, g.position, coalesce(r.number, CAST(p.value AS INTEGER)), g.changed, e.amend
 	FROM step_glyphs g JOIN steps s ON s.id = g.step JOIN step_ends e ON e.step = g.step AND e.status = 'done'
-	LEFT JOIN revisions r ON r.run = s.run
+	LEFT JOIN revisions r ON r.run = s.run LEFT JOIN meta p ON p.name = '` + prunedMeta + `' || s.run
 	WHERE NOT EXISTS (SELECT 1 FROM step_ends x WHERE x.step = g.step AND x.status = 'reversed')`
 
 const foldMoved = "SELECT key, step, lineage, leaf, glyph FROM moves"

@@ -132,6 +132,18 @@ func (d *decoder) list(ids []int64) ([]*scrolls.Glyph, error) {
 	return all, nil
 }
 
+// Schema is the version of the journal's own layout; 0 where there is none.
+func (s *store) Schema() (n int, err error) {
+	err = s.with(func(c *conn) error {
+		if c == nil {
+			return nil
+		}
+		n, err = version(c, len(migrations))
+		return err
+	})
+	return n, err
+}
+
 // StepsOf returns every step of a run, oldest first.
 func (s *store) StepsOf(run int64) (steps []*Step, err error) {
 	err = s.with(func(c *conn) error {

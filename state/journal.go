@@ -142,7 +142,7 @@ func (j *Journal) bind() error {
 		return err
 	}
 	machine, err := j.c.meta("machine")
-	if err != nil || j.o.Machine == "" || (machine == j.o.Machine && bound == nil) {
+	if err != nil || bound == nil && (j.o.Machine == "" || machine == j.o.Machine) {
 		return err
 	}
 	return j.Do(func(tx *Tx) error {

@@ -204,3 +204,15 @@ func appendOnly() string {
 	}
 	return sql
 }
+
+// appendOnlyTriggers writes a statement for each of those triggers, with its table and its
+// verb.
+func appendOnlyTriggers(statement string) []string {
+	var all []string
+	for _, t := range appendOnlyTables {
+		for _, verb := range []string{"update", "delete"} {
+			all = append(all, fmt.Sprintf(statement, t, verb))
+		}
+	}
+	return all
+}
