@@ -234,7 +234,9 @@ func readForeignEnv(text []byte) ([]saying, error) {
 		if open != 0 || len(list) > 0 && strings.HasSuffix(list[len(list)-1].value, `\`) {
 			last := &list[len(list)-1]
 			last.value += "|" + line
-			open = openQuote(line, open)
+			if open != ')' || strings.Contains(line, ")") {
+				open = openQuote(line, open)
+			}
 			continue
 		}
 		m := foreignAssignment.FindStringSubmatch(line)
@@ -245,7 +247,9 @@ func readForeignEnv(text []byte) ([]saying, error) {
 			continue
 		}
 		list = append(list, saying{[]any{m[1]}, m[2]})
-		open = openQuote(m[2], 0)
+		if open = openQuote(m[2], 0); strings.HasPrefix(m[2], "(") && !strings.Contains(m[2], ")") {
+			open = ')' // a list, of bash
+		}
 	}
 	return list, nil
 }
