@@ -285,6 +285,11 @@ func (k *work) did(g *scrolls.Glyph, kind Kind) string {
 			did += "; " + note
 		}
 	}
+	if did == "added" && kind.Name != entryKind.Name && k.mid.Type == File {
+		if note := unplaced(g.Attrs, k.want.data); note != "" {
+			did += "; " + note
+		}
+	}
 	return did
 }
 

@@ -179,6 +179,21 @@ func where(a scrolls.Attrs, content []byte, hint int) (int, error) {
 	return len(content), nil
 }
 
+// unplaced says where a line or block went if no line of the text gives it the place that it
+// asks for.
+func unplaced(a scrolls.Attrs, content []byte) string {
+	for _, attr := range []string{"before", "after"} {
+		text, ok := a[attr].(string)
+		if !ok {
+			continue
+		}
+		if re, err := regexp.Compile(text); err == nil && len(matching(content, re)) == 0 {
+			return "note: no line matches " + attr + ", so it goes to the end"
+		}
+	}
+	return ""
+}
+
 // insert puts whole lines at an offset, with the ending that the neighbours have.
 func insert(content []byte, at int, lines ...[]byte) ([]byte, lineInverse) {
 	end := ending(content, at)
