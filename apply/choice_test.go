@@ -261,6 +261,35 @@ func TestALeafIsCheckedOnceItIsWhole(t *testing.T) {
 	}
 }
 
+// A glyph and the key whose record it takes over go together: who names one names both.
+func TestAChoiceKeepsWhatMovedTogether(t *testing.T) {
+	for _, way := range []struct {
+		targets, excludes []string
+		moves             bool
+	}{
+		{[]string{"command:new"}, nil, true}, {[]string{"command:old"}, nil, true}, {[]string{"a"}, nil, true},
+		{[]string{"b"}, nil, false}, {nil, []string{"command:old"}, false}, {nil, []string{"command:new"}, false}, {nil, []string{"b"}, true},
+	} {
+		h := newProgramHost(t)
+		run := func(label string) *scrolls.Glyph { return command(label, "run", "put /x one", "undo", "take /x") }
+		h.mustApply(t, scrollOf(leafOf("a", run("old")), leafOf("b", fileGlyph("/etc/b", "b"))))
+		next := run("new")
+		next.MovedFrom = run("old").Key
+		s := scrollOf(leafOf("a", next), leafOf("b", fileGlyph("/etc/b", "b2")))
+		report, err := h.applyAs(context.Background(), apply.Options{Scroll: s, Lineage: "run", Choice: plan.MakeChoice(way.targets, way.excludes)}, nil)
+		if err != nil || report.Partial() {
+			t.Fatalf("%+v: %v %v", way, err, failures(report))
+		}
+		var keys []string
+		for _, a := range h.snapshot(t).Applied {
+			keys = append(keys, string(a.Key))
+		}
+		if slices.Contains(keys, "command:new") != way.moves || slices.Contains(keys, "command:old") == way.moves {
+			t.Errorf("%+v: in force are %q", way, keys)
+		}
+	}
+}
+
 // applied is what is in force and what is on record, without the steps that did it.
 func (h *lawHost) applied(t tester) (map[scrolls.Key]string, map[string]string) {
 	snap := h.snapshot(t)

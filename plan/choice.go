@@ -92,14 +92,46 @@ func (c *Choice) Pick(scroll *scrolls.Scroll, lineage string, applied []state.Ap
 	}
 	picks := Picks{}
 	for _, n := range all {
-		if (len(c.Targets) == 0 || slices.ContainsFunc(c.Targets, n.matches)) && !slices.ContainsFunc(c.Excludes, n.matches) {
+		if c.picks(n) {
 			picks[n.key] = true
 		}
 	}
+	c.pair(picks, scroll, all)
 	if len(picks) == 0 {
 		return nil, errNothingChosen
 	}
 	return picks, nil
+}
+
+// picks says whether any of some glyphs is chosen, and none excluded.
+func (c *Choice) picks(of ...named) bool {
+	names := func(patterns []string) bool {
+		return slices.ContainsFunc(of, func(n named) bool { return slices.ContainsFunc(patterns, n.matches) })
+	}
+	return (len(c.Targets) == 0 || names(c.Targets)) && !names(c.Excludes)
+}
+
+// pair keeps a glyph and the key that it takes the record over from (moved_from) together:
+// who names one names both.
+func (c *Choice) pair(picks Picks, scroll *scrolls.Scroll, all []named) {
+	if scroll == nil {
+		return
+	}
+	at := map[scrolls.Key]named{}
+	for _, n := range all {
+		at[n.key] = n
+	}
+	for _, g := range scroll.Glyphs() {
+		old, inForce := at[g.MovedFrom]
+		if g.MovedFrom == "" || !inForce {
+			continue
+		}
+		for _, key := range []scrolls.Key{g.Key, old.key} {
+			if delete(picks, key); c.picks(at[g.Key], old) {
+				picks[key] = true
+			}
+		}
+	}
 }
 
 // namedBy lists what a choice may name: the scroll's glyphs in source order, then what is

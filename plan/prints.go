@@ -29,11 +29,11 @@ func (p *Plan) Prints() ([]Print, error) {
 	var all []Print
 	add := func(leaf string, turns []*reconcilers.Turn) error {
 		for _, t := range turns {
-			print, err := printOf(leaf, t)
+			one, err := printOf(leaf, t)
 			if err != nil {
 				return err
 			}
-			all = append(all, print)
+			all = append(all, one)
 		}
 		return nil
 	}

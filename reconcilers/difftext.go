@@ -57,10 +57,8 @@ func KeptDiff(h *Host, blobs Blobs, k *state.Kept) (says, diff string, err error
 
 // sameText says how two objects of one type differ.
 func sameText(was, now Node) string {
-	switch why := differs(now, was); {
-	case why == "":
-		return "what is there now is the same"
-	default:
+	if why := differs(now, was); why != "" {
 		return "what is there now differs: " + why
 	}
+	return "what is there now is the same"
 }
