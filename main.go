@@ -190,7 +190,7 @@ func (a *app) command() *cli.Command {
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		Commands: []*cli.Command{
 			a.planCommand(), a.applyCommand(), a.destroyCommand(), a.rollbackCommand(), a.recoverCommand(), a.confirmCommand(), a.returnCommand(),
-			a.historyCommand(), a.showCommand(), a.stateCommand(), a.keptCommand(),
+			a.adoptCommand(), a.historyCommand(), a.showCommand(), a.stateCommand(), a.keptCommand(),
 			a.validateCommand(), a.fmtCommand(), a.explainCommand(), a.consoleCommand(), a.graphCommand(), a.completionCommand(), a.completeCommand(), a.versionCommand(),
 		},
 	}

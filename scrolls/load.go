@@ -98,6 +98,29 @@ func Load(path string, o Options) (*Scroll, error) {
 	return l.s, nil
 }
 
+// LoadText loads a scroll of one file from its text; it has no directory.
+func LoadText(text string, o Options) (*Scroll, error) {
+	l := newLoader(o)
+	const name = "the scroll"
+	if err := parseable([]byte(text), name); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	file, diags := parseFile([]byte(text), name)
+	l.diags = append(l.diags, diags...)
+	l.s.Files[name] = file
+	l.s.Source, l.s.Dir = name, "/"
+	if body, ok := file.Body.(*hclsyntax.Body); ok && !diags.HasErrors() {
+		if err := l.evaluate([]*hclsyntax.Body{body}, nil); err != nil {
+			return nil, err
+		}
+	}
+	if l.diags.HasErrors() {
+		return nil, &Diagnostics{All: quieter(l.diags), Files: l.s.Files}
+	}
+	l.s.Digest = l.seen.sum()
+	return l.s, nil
+}
+
 func newLoader(o Options) *loader {
 	l := &loader{
 		o: o, s: &Scroll{Files: map[string]*hcl.File{}, Policies: map[string]Policy{}},

@@ -1,0 +1,177 @@
+package reconcilers
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"golem/scrolls"
+)
+
+// An AdoptError says why a thing cannot be declared as it is.
+type AdoptError struct{ Kind, ID, Why string }
+
+func (e *AdoptError) Error() string {
+	return fmt.Sprintf("adopt %s %s: %s", e.Kind, quote(e.ID), e.Why)
+}
+
+// adopters look at what is there and say what a glyph of the kind would declare, so that
+// nothing changes. They only read.
+var adopters = map[string]func(ctx context.Context, w *World, id string) (scrolls.Attrs, error){
+	"file": adoptFile, "directory": adoptDirectory, "link": adoptLink, aptKindName: adoptPackage, "service": adoptUnit,
+}
+
+// Adoptable lists the kinds that Adopt knows.
+func Adoptable() []string { return slices.Sorted(maps.Keys(adopters)) }
+
+// Adopt says what a glyph of a kind would declare of what is there. id is the thing's name
+// as the host has it, or a key.
+func Adopt(ctx context.Context, w *World, kind, id string) (scrolls.Attrs, error) {
+	look := adopters[kind]
+	if look == nil {
+		return nil, &AdoptError{kind, id, "golem can adopt " + sentence(Adoptable())}
+	}
+	id = strings.TrimPrefix(id, kind+":")
+	k, _ := KindOf(kind)
+	attrs, err := look(ctx, w, id)
+	if err != nil {
+		return nil, err
+	}
+	if problems := k.Check(attrs); len(problems) > 0 {
+		return nil, &AdoptError{kind, id, problems[0].Detail}
+	}
+	return attrs, nil
+}
+
+// adoptNode looks at a path, and refuses another type.
+func adoptNode(w *World, kind, p string, typ Type, keep int64) (Node, error) {
+	if problems := checkPath("path", p); len(problems) > 0 {
+		return Node{}, &AdoptError{kind, p, problems[0].Detail}
+	}
+	n, err := w.Host.observe(w.d, p, keep)
+	switch {
+	case err != nil:
+		return n, err
+	case n.Type == Absent:
+		return n, &AdoptError{kind, p, "there is nothing"}
+	case n.Type != typ:
+		return n, &AdoptError{kind, p, fmt.Sprintf("a %s is there", n.Type)}
+	}
+	return n, nil
+}
+
+// withOwner adds mode and owner as they are.
+func (w *World) withOwner(a scrolls.Attrs, n Node) scrolls.Attrs {
+	a["mode"] = fmt.Sprintf("%04o", n.Mode)
+	a["owner"], a["group"] = w.Host.userName(n.UID), w.Host.groupName(n.GID)
+	return a
+}
+
+// maxAdopted is the largest file that is written into a scroll.
+const maxAdopted = 1 << 20
+
+func adoptFile(_ context.Context, w *World, p string) (scrolls.Attrs, error) {
+	n, err := adoptNode(w, "file", p, File, maxAdopted)
+	if err != nil {
+		return nil, err
+	}
+	if n.Size > maxAdopted {
+		return nil, &AdoptError{"file", p, "it is larger than 1 MiB; copy it beside the scroll, and declare it with source"}
+	}
+	a := scrolls.Attrs{"path": p}
+	// Two signs before a brace are read as an escaped one.
+	if text := string(n.data); scrolls.Spellable(text) && !strings.Contains(text, "$${") && !strings.Contains(text, "%%{") {
+		a["content"] = text
+	} else {
+		a["content_base64"] = base64.StdEncoding.EncodeToString(n.data)
+	}
+	return w.withOwner(a, n), nil
+}
+
+func adoptDirectory(_ context.Context, w *World, p string) (scrolls.Attrs, error) {
+	n, err := adoptNode(w, "directory", p, Dir, 0)
+	if err != nil {
+		return nil, err
+	}
+	return w.withOwner(scrolls.Attrs{"path": p}, n), nil
+}
+
+func adoptLink(_ context.Context, w *World, p string) (scrolls.Attrs, error) {
+	n, err := adoptNode(w, "link", p, Link, 0)
+	if err != nil {
+		return nil, err
+	}
+	return scrolls.Attrs{"path": p, "target": string(n.Target)}, nil
+}
+
+// adoptPackage declares a package that is there, without a version: an upgrade from
+// elsewhere is no drift.
+func adoptPackage(ctx context.Context, w *World, name string) (scrolls.Attrs, error) {
+	if problems := checkPackageName(name); len(problems) > 0 {
+		return nil, &AdoptError{aptKindName, name, problems[0].Detail}
+	}
+	out, err := w.Host.Run(ctx, lookTime, "dpkg-query", "-W", "-f", "${db:Status-Want} ${db:Status-Status}\n", "--", name)
+	if err != nil {
+		return nil, &AdoptError{aptKindName, name, "dpkg knows no such package here"}
+	}
+	want, status, _ := strings.Cut(strings.TrimSpace(string(out.Stdout)), " ")
+	if status != "installed" {
+		return nil, &AdoptError{aptKindName, name, "it is not installed"}
+	}
+	a := scrolls.Attrs{"name": name}
+	if want == "hold" {
+		a["hold"] = true
+	}
+	return a, nil
+}
+
+// adoptUnit declares whether a unit runs, and whether it is enabled or masked.
+func adoptUnit(ctx context.Context, w *World, name string) (scrolls.Attrs, error) {
+	if problems := checkUnitName("unit", name); len(problems) > 0 {
+		return nil, &AdoptError{"service", name, problems[0].Detail}
+	}
+	if !w.Host.systemd() {
+		return nil, &AdoptError{"service", name, "systemd does not run here"}
+	}
+	u, err := w.unit(ctx, unitName(name))
+	if err != nil {
+		return nil, err
+	}
+	if !u.known() {
+		return nil, &AdoptError{"service", name, "systemd knows no such unit"}
+	}
+	a := scrolls.Attrs{"unit": unitName(name)}
+	switch {
+	case u.running():
+		a["state"] = "running"
+	case u.Active == "inactive" && u.Type != "oneshot":
+		a["state"] = "stopped"
+	}
+	switch u.File {
+	case "enabled":
+		a["enabled"] = true
+	case "disabled":
+		a["enabled"] = false
+	case "masked":
+		delete(a, "state")
+		if w.maskedHere(u.ID) {
+			a["masked"] = true
+		}
+	}
+	if len(a) == 1 && u.File == "masked" {
+		return nil, &AdoptError{"service", name, "it is masked by its package, not by anybody here"}
+	}
+	if len(a) == 1 {
+		return nil, &AdoptError{"service", name, fmt.Sprintf("it is %s, and %s: there is nothing of it to declare", u.Active, orText(u.File, "without a file"))}
+	}
+	return a, nil
+}
+
+// maskedHere says whether a unit is masked where an administrator does.
+func (w *World) maskedHere(unit string) bool {
+	n, err := w.look("/etc/systemd/system/" + unit)
+	return err == nil && n.Type == Link && string(n.Target) == "/dev/null"
+}
