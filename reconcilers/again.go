@@ -76,3 +76,13 @@ func (p *reckoning) putsAgain(on Node, edits []state.Layer, hints []int) bool {
 	return p != nil && on.Type == File && p.on.Type == File && p.on.Hash == on.Hash && p.all.data != nil &&
 		slices.Equal(p.hints, hints) && slices.EqualFunc(p.layer, edits, sameLayer)
 }
+
+// without is what stands there with one edit taken off, others aside.
+func (k *work) without(layer state.Layer, kind Kind) peelResult {
+	if len(k.s.edits) == 1 && k.t.reckoned.bare != nil {
+		off := k.peels[layer.Key]
+		off.content = k.t.reckoned.bare
+		return off
+	}
+	return kind.edit.peel(layer.Glyph, layer.Inverse, k.now.data)
+}

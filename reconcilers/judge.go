@@ -242,11 +242,6 @@ func (k *work) judgeEdit(g *scrolls.Glyph) {
 	}
 }
 
-// shows says whether what stands there shows an edit.
-func (k *work) shows(kind Kind, g *scrolls.Glyph) bool {
-	return k.now.Type == File && k.now.data != nil && kind.edit.holds(g, k.now.data)
-}
-
 // diffEdit shows what becomes of an edit that is there in one form or another: what is on
 // the disk against the same with the edit taken off and put on as it is to be.
 func (k *work) diffEdit(c *Change, kind Kind, g *scrolls.Glyph) {
@@ -270,27 +265,6 @@ func (k *work) diffEdit(c *Change, kind Kind, g *scrolls.Glyph) {
 			c.Diff = diff
 		}
 	}
-}
-
-// did says what putting an edit on did, and what a person should know of it.
-func (k *work) did(g *scrolls.Glyph, kind Kind) string {
-	did := "added"
-	for _, layer := range k.edits {
-		if layer.Key == g.Key {
-			did, _ = kind.edit.tell(g, layer.Inverse)
-		}
-	}
-	if kind.edit.note != nil {
-		if note := kind.edit.note(g); note != "" {
-			did += "; " + note
-		}
-	}
-	if did == "added" && kind.Name != entryKind.Name && k.mid.Type == File {
-		if note := unplaced(g.Attrs, k.want.data); note != "" {
-			did += "; " + note
-		}
-	}
-	return did
 }
 
 // takesAway says whether an edit is one of what is not to be there.
@@ -402,16 +376,6 @@ func (k *work) peelDiff(layer state.Layer, kind Kind) string {
 		return ""
 	}
 	return unified(k.now.data, k.without(layer, kind).content)
-}
-
-// without is what stands there with one edit taken off, others aside.
-func (k *work) without(layer state.Layer, kind Kind) peelResult {
-	if len(k.s.edits) == 1 && k.t.reckoned.bare != nil {
-		off := k.peels[layer.Key]
-		off.content = k.t.reckoned.bare
-		return off
-	}
-	return kind.edit.peel(layer.Glyph, layer.Inverse, k.now.data)
 }
 
 // left is what the record says golem left at the path.

@@ -213,3 +213,29 @@ func (s *surface) sameStack(base *state.Layer, edits []state.Layer) bool {
 func sameLayer(a, b state.Layer) bool {
 	return a.Key == b.Key && (a.Glyph == b.Glyph || CID(a.Glyph) == CID(b.Glyph))
 }
+
+// shows says whether what stands there shows an edit.
+func (k *work) shows(kind Kind, g *scrolls.Glyph) bool {
+	return k.now.Type == File && k.now.data != nil && kind.edit.holds(g, k.now.data)
+}
+
+// did says what putting an edit on did, and what a person should know of it.
+func (k *work) did(g *scrolls.Glyph, kind Kind) string {
+	did := "added"
+	for _, layer := range k.edits {
+		if layer.Key == g.Key {
+			did, _ = kind.edit.tell(g, layer.Inverse)
+		}
+	}
+	if kind.edit.note != nil {
+		if note := kind.edit.note(g); note != "" {
+			did += "; " + note
+		}
+	}
+	if did == "added" && kind.Name != entryKind.Name && k.mid.Type == File {
+		if note := unplaced(g.Attrs, k.want.data); note != "" {
+			did += "; " + note
+		}
+	}
+	return did
+}
