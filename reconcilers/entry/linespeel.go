@@ -42,6 +42,8 @@ type op struct {
 	// one that it comes back into, where that is not the receipt's.
 	Any   bool   `json:"any,omitempty"`
 	Block string `json:"in_block,omitempty"`
+	// Key is what was added, where that is not the receipt's.
+	Key string `json:"key,omitempty"`
 	// In is where in the value the splice is, and Inner what it does there.
 	In    int      `json:"in,omitempty"`
 	Inner *innerOp `json:"inner,omitempty"`
@@ -109,7 +111,11 @@ func (d *dialect) peelChanged(text []byte, w Wish, m mark) []byte {
 		case doSet:
 			text = d.unset(s, t, w, o)
 		case doAdd:
-			text = d.unadd(s, t, w, o)
+			added := t
+			if o.Key != "" {
+				added.key = o.Key
+			}
+			text = d.unadd(s, added, w, o)
 		case doCut:
 			text, floor = d.uncut(s, t, w, o, floor)
 		}

@@ -207,7 +207,7 @@ func tomlWithout(v any, steps []Step, drop bool) any {
 			break
 		}
 		rest := append([]any{}, in[:i]...)
-		if x := tomlWithout(in[i], steps[1:], drop); x != nil || len(steps) > 1 {
+		if x := tomlWithout(in[i], steps[1:], drop); x != nil || len(steps) > 1 && i < len(in)-1 {
 			rest = append(rest, x)
 		}
 		rest = append(rest, in[i+1:]...)

@@ -42,11 +42,17 @@ func (e *tomlEdit) plan() (mark, error) {
 		return e.cutTable()
 	}
 	if v, there := tomlGet(e.doc, steps); there {
+		if list, ok := v.([]any); ok && e.w.Member {
+			return e.newMember(list)
+		}
 		what := "a table with a header or keys of its own; declare its keys one by one"
 		if _, list := v.([]any); list {
 			what = "a list of tables, each with a header of its own; declare their keys one by one"
 		}
 		return mark{}, at(s.text, e.firstOf(steps), "it is %s", what)
+	}
+	if m, ok, err := e.newElement(); ok {
+		return m, err
 	}
 	return e.addRow()
 }
@@ -150,7 +156,7 @@ func (e *tomlEdit) addRow() (mark, error) {
 	}
 	for k := len(steps) - 1; k >= 0; k-- {
 		if list, ok := e.listAt(steps[:k]); ok {
-			return mark{}, at(s.text, e.firstOf(steps[:k]), "it is a list of %d tables; the key has to say which, by its number from 0", len(list))
+			return mark{}, at(s.text, e.firstOf(steps[:k]), "it is a list of %d tables; the key has to say which, by its number from 0, or %d for a new one", len(list), len(list))
 		}
 		if blk := e.blockOf(steps[:k]); blk >= 0 && k == len(steps)-1 {
 			where, near, err := tomlLines.spot(s, blk, Wish{}, nil)
