@@ -218,9 +218,13 @@ func cutOp(s *sheet, gone []int, i, j int) op {
 		skip[k] = k > j
 	}
 	o.Above = s.above(i)
+	for k := range o.Above {
+		o.AboveKeys = append(o.AboveKeys, s.keyOf(i-1-k))
+	}
 	for k := j + 1; k <= len(s.rows) && len(o.Below) < nearby; k++ {
 		if !skip[k] {
 			o.Below = append(o.Below, s.context(k))
+			o.BelowKeys = append(o.BelowKeys, s.keyOf(k))
 		}
 	}
 	return o

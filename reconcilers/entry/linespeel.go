@@ -38,6 +38,9 @@ type op struct {
 	// a new block, the comments that now stand in it.
 	Above []string `json:"above,omitempty"`
 	Below []string `json:"below,omitempty"`
+	// AboveKeys and BelowKeys are the keys of those around what was cut, "" of what is no pair.
+	AboveKeys []string `json:"above_keys,omitempty"`
+	BelowKeys []string `json:"below_keys,omitempty"`
 	// Any says that what was cut may come back in any block: it begins with a head. Block is the
 	// one that it comes back into, where that is not the receipt's.
 	Any   bool   `json:"any,omitempty"`
@@ -302,18 +305,40 @@ func (d *dialect) gapOf(s *sheet, t target, o op, floor int) int {
 		if !o.Any && (i > 0 && !d.alike(s, s.blocks[s.rows[i-1].block].name, t.block) || i == 0 && t.block != "") {
 			continue
 		}
-		score := 0
-		for k := 0; k < len(o.Above) && s.context(i-1-k) == o.Above[k]; k++ {
-			score += 2
-		}
-		for k := 0; k < len(o.Below) && s.context(i+k) == o.Below[k]; k++ {
-			score += 2
-		}
+		score := s.likeness(o.Above, o.AboveKeys, func(k int) int { return i - 1 - k }) + s.likeness(o.Below, o.BelowKeys, func(k int) int { return i + k })
 		if away := max(i-o.Row, o.Row-i); score > best || score > 0 && score == best && away < far {
 			best, far, where = score, away, s.offset(i)
 		}
 	}
 	return where
+}
+
+// likeness is how much rows are like those that were seen: those next to the place count most,
+// though their values may be others, and behind one that is another, those that say something.
+func (s *sheet) likeness(seen, keys []string, row func(k int) int) int {
+	score, whole := 0, true
+	for k, name := range seen {
+		i := row(k)
+		same := s.context(i) == name
+		key := k < len(keys) && keys[k] != "" && s.keyOf(i) == keys[k]
+		switch whole = whole && (same || key); {
+		case whole && same:
+			score += 2 * nearby
+		case whole:
+			score += 2*nearby - 1
+		case same && i >= 0 && i < len(s.rows) && s.rows[i].kind != blankRow:
+			score++
+		}
+	}
+	return score
+}
+
+// keyOf is the key of a row; "" where it is no pair.
+func (s *sheet) keyOf(i int) string {
+	if i < 0 || i >= len(s.rows) || s.rows[i].kind != pairRow {
+		return ""
+	}
+	return s.rows[i].key
 }
 
 // behind is where the last table ends that lies in what steps lead to; the text's end for none.
