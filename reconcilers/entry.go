@@ -289,7 +289,14 @@ func putEntry(g *scrolls.Glyph, content []byte, hint int) (putResult, error) {
 	if err != nil {
 		var place *entry.PlaceError
 		if errors.As(err, &place) {
-			err = &AttrError{Attr: "key", Summary: "Entry cannot be edited", Err: err}
+			attr := "key"
+			if place.Value {
+				attr = "value"
+				if wish.Member {
+					attr = "member"
+				}
+			}
+			err = &AttrError{Attr: attr, Summary: "Entry cannot be edited", Err: err}
 		}
 		return putResult{}, err
 	}

@@ -57,6 +57,8 @@ var Formats = map[string]Format{}
 type PlaceError struct {
 	Line, Column int // from 1; 0: about the text as a whole
 	Why          string
+	// Value says that what is in the way is the wished value.
+	Value bool
 }
 
 func (e *PlaceError) Error() string {

@@ -14,8 +14,8 @@ func spellINI(s *sheet, value any, old *row) (string, error) {
 	if s.flavor == gitINI && isText {
 		return gitQuote(text), nil
 	}
-	if strings.ContainsAny(raw, "\r\n\x00") {
-		return "", refuse("a value of this format is one line, and this one holds a line break")
+	if _, err := onOneLine(raw); err != nil {
+		return "", err
 	}
 	wasQuoted := old != nil && s.flavor != systemdINI && s.flavor != desktopINI && inINIQuotes(s.raw(*old))
 	if isText && !inINIQuotes(raw) && !strings.ContainsAny(raw, `"\`) &&

@@ -220,13 +220,6 @@ func inQuotes(word string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `'`, `\'`).Replace(word) + `"`
 }
 
-func onOneLine(raw string) (string, error) {
-	if strings.ContainsAny(raw, "\r\n\x00") {
-		return "", refuse("a value of this format is one line, and this one holds a line break")
-	}
-	return raw, nil
-}
-
 // readsKeyword implements dialect.reads: the words count, not how they are quoted.
 func readsKeyword(s *sheet, raw string, value any) bool {
 	want, err := spellKeyword(s.aim.key, value)

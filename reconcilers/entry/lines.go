@@ -264,7 +264,7 @@ func (d *dialect) setOp(s *sheet, t target, w Wish, i int) (op, error) {
 	r := s.rows[i]
 	raw, err := d.spell(s, w.Value, &r)
 	if err != nil {
-		return op{}, placed(s.text, r.val, err)
+		return op{}, ofValue(placed(s.text, r.val, err))
 	}
 	o := op{Do: doSet, At: r.val, Row: i, Old: s.text[r.val:r.valEnd], New: []byte(raw), Raw: []byte(raw), Prev: s.context(i - 1), Above: s.above(i)}
 	if r.val > 1 && s.text[r.val-1] == '=' && s.text[r.val-2] == ' ' && raw != "" {

@@ -9,7 +9,7 @@ import (
 func (d *dialect) addOp(s *sheet, t target, w Wish, found []int) (op, error) {
 	raw, err := d.spell(s, w.Value, nil)
 	if err != nil {
-		return op{}, err
+		return op{}, ofValue(err)
 	}
 	blk := d.home(s, t, found)
 	if blk < 0 {
@@ -219,12 +219,12 @@ func cutOp(s *sheet, gone []int, i, j int) op {
 	}
 	o.Above = s.above(i)
 	for k := range o.Above {
-		o.AboveKeys = append(o.AboveKeys, s.keyOf(i-1-k))
+		o.AboveKeys = append(o.AboveKeys, s.keyOf(i-1-k, s.rows[i].block))
 	}
 	for k := j + 1; k <= len(s.rows) && len(o.Below) < nearby; k++ {
 		if !skip[k] {
 			o.Below = append(o.Below, s.context(k))
-			o.BelowKeys = append(o.BelowKeys, s.keyOf(k))
+			o.BelowKeys = append(o.BelowKeys, s.keyOf(k, s.rows[i].block))
 		}
 	}
 	return o

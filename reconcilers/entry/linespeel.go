@@ -305,7 +305,11 @@ func (d *dialect) gapOf(s *sheet, t target, o op, floor int) int {
 		if !o.Any && (i > 0 && !d.alike(s, s.blocks[s.rows[i-1].block].name, t.block) || i == 0 && t.block != "") {
 			continue
 		}
-		score := s.likeness(o.Above, o.AboveKeys, func(k int) int { return i - 1 - k }) + s.likeness(o.Below, o.BelowKeys, func(k int) int { return i + k })
+		blk := 0
+		if i > 0 {
+			blk = s.rows[i-1].block
+		}
+		score := s.likeness(o.Above, o.AboveKeys, blk, func(k int) int { return i - 1 - k }) + s.likeness(o.Below, o.BelowKeys, blk, func(k int) int { return i + k })
 		if away := max(i-o.Row, o.Row-i); score > best || score > 0 && score == best && away < far {
 			best, far, where = score, away, s.offset(i)
 		}
@@ -315,12 +319,12 @@ func (d *dialect) gapOf(s *sheet, t target, o op, floor int) int {
 
 // likeness is how much rows are like those that were seen: those next to the place count most,
 // though their values may be others, and behind one that is another, those that say something.
-func (s *sheet) likeness(seen, keys []string, row func(k int) int) int {
+func (s *sheet) likeness(seen, keys []string, blk int, row func(k int) int) int {
 	score, whole := 0, true
 	for k, name := range seen {
 		i := row(k)
 		same := s.context(i) == name
-		key := k < len(keys) && keys[k] != "" && s.keyOf(i) == keys[k]
+		key := k < len(keys) && keys[k] != "" && i >= 0 && i < len(s.rows) && s.rows[i].key == keys[k] && s.keyOf(i, blk) != ""
 		switch whole = whole && (same || key); {
 		case whole && same:
 			score += 2 * nearby
@@ -333,10 +337,15 @@ func (s *sheet) likeness(seen, keys []string, row func(k int) int) int {
 	return score
 }
 
-// keyOf is the key of a row; "" where it is no pair.
-func (s *sheet) keyOf(i int) string {
-	if i < 0 || i >= len(s.rows) || s.rows[i].kind != pairRow {
+// keyOf is the key of a row of a block, where no other row of that has it; else "".
+func (s *sheet) keyOf(i, blk int) string {
+	if i < 0 || i >= len(s.rows) || s.rows[i].kind != pairRow || s.rows[i].block != blk {
 		return ""
+	}
+	for k, r := range s.rows {
+		if k != i && r.kind == pairRow && r.block == blk && r.key == s.rows[i].key {
+			return ""
+		}
 	}
 	return s.rows[i].key
 }

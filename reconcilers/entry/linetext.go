@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -17,6 +18,26 @@ func placed(text []byte, offset int, err error) error {
 		return at(text, offset, "%s", p.Why)
 	}
 	return err
+}
+
+// ofValue says of an error that the wished value is what is wrong.
+func ofValue(err error) error {
+	var p *PlaceError
+	if errors.As(err, &p) {
+		p.Value = true
+	}
+	return err
+}
+
+// onOneLine refuses a value that does not fit on a line.
+func onOneLine(raw string) (string, error) {
+	switch {
+	case strings.ContainsAny(raw, "\r\n"):
+		return "", refuse("a value of this format is one line, and this one holds a line break")
+	case strings.Contains(raw, "\x00"):
+		return "", refuse("a value of this format is text, and this one holds a NUL byte")
+	}
+	return raw, nil
 }
 
 func refuse(format string, args ...any) error { return &PlaceError{Why: fmt.Sprintf(format, args...)} }
@@ -106,6 +127,9 @@ func (d *dialect) Check(w Wish) (attr, why string) {
 		return "", ""
 	case w.Member && d.lone != "":
 		return "member", sentence(refuse("%s", d.lone))
+	}
+	if _, list := w.Value.([]any); list && d.lone != "" {
+		return "value", sentence(refuse("a list cannot be written as one value in this format; join what is in it to one text"))
 	}
 	return wrong(w, d.fits(w.Value))
 }
