@@ -53,7 +53,7 @@ func (a *app) answer(names *scrolls.Console) error {
 	text := ""
 	for {
 		if prompt := map[bool]string{true: "> ", false: "… "}[text == ""]; asks {
-			fmt.Fprint(a.out, prompt)
+			fmt.Fprintf(a.out, "%s", prompt)
 		}
 		line, err := lines.ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
