@@ -61,6 +61,9 @@ func child(dir, act, number string) int {
 	} else if strings.HasPrefix(act, "commands ") {
 		h, scroll = programsAt(h).lawHost, commandStory
 	}
+	if strings.HasPrefix(act, "pods ") {
+		h, scroll = podHostAt(h).lawHost, podStory
+	}
 	calls := 0
 	report, err := h.applyWith(scroll(act), "crash", func(string, string) error {
 		if calls++; calls == n {

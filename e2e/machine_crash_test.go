@@ -28,7 +28,7 @@ func newSaboteur(m *machine, programs ...string) saboteur {
 		real := strings.TrimSpace(m.must("sh", "-c", "command -v "+name))
 		// What only reads is left out of the count, but for a soak: a golem that dies then
 		// dies between two changes all the same.
-		reads := "*' show '*|*' is-enabled '*|*' -s '*|*' --print-'*|*' --assert-'*|*' --compare-'*"
+		reads := "*' show '*|*' is-enabled '*|*' -s '*|*' --print-'*|*' --assert-'*|*' --compare-'*|*' ps '*|*' inspect '*|*' logs '*"
 		if os.Getenv("GOLEM_SOAK") != "" {
 			reads = "nothing"
 		}

@@ -43,6 +43,16 @@ var moving = []struct {
 	{"/var/lib/golem", nowhere, "golem's journal stays, that is its purpose"},
 	{"/var/lib/golem/**", nowhere, "golem's journal stays, that is its purpose"},
 
+	// What is compared as podman tells it.
+	{"/var/lib/containers/**", nowhere, "podman's database, and the layers of images and containers"},
+	{"/run/containers/**", nowhere, "what of containers runs"},
+	{"/etc/containers/networks/*.json", presence, "when it was made, and its id"},
+	{"/run/runc", nowhere, "made by the first container"},
+	{"/run/runc/**", nowhere, "what of containers runs"},
+	{"/run/netns", nowhere, "made by the first container"},
+	{"/run/netns/**", nowhere, "a container's network has a random name"},
+	{"/run/libpod/**", nowhere, "podman's locks"},
+
 	// What programs write while they run.
 	{"/run/systemd/**", nowhere, "systemd's memory of the units; that is compared as units"},
 	{"/run/log/**", nowhere, "the log of systemd-journald"},
@@ -120,13 +130,16 @@ func comparison(name string) compared {
 
 // print is the whole machine's fingerprint: every path, package, mark, debconf answer,
 // unit file, unit that runs or failed, unit that systemd knows an older version of, and the
-// packet filter's rules.
+// packet filter's rules or, on a host with podman, all that podman has.
 func (m *machine) print() []string {
 	m.t.Helper()
 	m.settle()
 	units := m.startUnits()
 	lines := append(m.paths(), m.packages()...)
 	lines = append(lines, units()...)
+	if m.exists("/usr/bin/podman") {
+		return append(lines, m.pods()...) // its rules in the packet filter follow what runs
+	}
 	if m.exists("/usr/sbin/nft") {
 		for line := range strings.Lines(m.must("nft", "--stateless", "list", "ruleset")) {
 			lines = append(lines, "nft "+strings.TrimRight(line, "\n"))
@@ -284,6 +297,9 @@ func (m *machine) startUnits() (wait func() []string) {
 		m.check(files.Wait())
 		var lines []string
 		for line := range strings.Lines(files.Stdout.(*syncBuffer).String()) {
+			if strings.HasPrefix(line, "run-r") { // of a command that runs in a scope, with a random name
+				continue
+			}
 			lines = append(lines, "unit file "+strings.Join(strings.Fields(line), " "))
 		}
 		for line := range strings.Lines(loaded) {
@@ -313,7 +329,7 @@ func fleeting(unit string) bool {
 	case ".scope":
 		return unit != "init.scope"
 	case ".mount":
-		return strings.HasPrefix(unit, "run-credentials-")
+		return strings.HasPrefix(unit, "run-credentials-") || strings.HasPrefix(unit, "run-netns") // of containers that run
 	case ".service", ".slice":
 		switch unit { // started by who asks them something, they end after half a minute
 		case "systemd-hostnamed.service", "systemd-timedated.service", "systemd-localed.service":

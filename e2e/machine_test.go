@@ -23,6 +23,7 @@ import (
 type machine struct {
 	t      testing.TB
 	name   string
+	tree   string   // what it is a layer over; "" for the tree of all
 	dir    string   // its layer, and what it wrote to its console
 	root   string   // where its file system is mounted
 	args   []string // systemd-nspawn's, beside the usual
@@ -37,7 +38,13 @@ var machines atomic.Int64
 func boot(t testing.TB, args ...string) *machine {
 	t.Helper()
 	needMachines(t)
-	m := &machine{t: t, name: fmt.Sprintf("golem-e2e-%d-%d", os.Getpid(), machines.Add(1)), args: args}
+	return bootOver(t, "", args...)
+}
+
+// bootOver boots a machine that is a layer over a tree of its own.
+func bootOver(t testing.TB, tree string, args ...string) *machine {
+	t.Helper()
+	m := &machine{t: t, name: fmt.Sprintf("golem-e2e-%d-%d", os.Getpid(), machines.Add(1)), tree: tree, args: args}
 	m.mount()
 	m.powerOn()
 	return m
@@ -57,6 +64,9 @@ func (m *machine) mount() {
 	m.t.Helper()
 	tree, err := machineTree()
 	m.check(err)
+	if m.tree != "" {
+		tree = m.tree
+	}
 	golem, err := golemLayer()
 	m.check(err)
 	m.dir, err = os.MkdirTemp("", m.name+"-")
@@ -144,6 +154,11 @@ func (m *machine) powerOn() {
 	defer log.Close()
 	groups, err := cgroups(m.name)
 	m.check(err)
+	if m.tree != "" { // what runs containers makes groups of its own everywhere
+		more, err := controllers(m.name)
+		m.check(err)
+		groups = append(groups, more...)
+	}
 	argv := append([]string{"-ec", intoMachine, "sh"}, groups...)
 	argv = append(argv, "--", "systemd-nspawn", "--quiet", "--boot", "--directory="+m.root, "--machine="+m.name, "--hostname=host1",
 		"--register=no", "--keep-unit", "--console=pipe", "--private-network",

@@ -43,24 +43,33 @@ var machineTree = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	key := fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, treeRecipe, archiveSource)))[:16]
+	tree, err := cachedTree(cache, key, makeTree)
+	if err == nil {
+		forgetOldTrees(cache, key)
+	}
+	return tree, err
+})
+
+// cachedTree is a tree of the cache, made if it is not there, and held as long as the
+// tests run.
+func cachedTree(cache, key string, make func(tree string) error) (string, error) {
 	lock, err := os.OpenFile(filepath.Join(cache, key+".lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return "", err
 	}
-	tree, err := lockedTree(lock, filepath.Join(cache, key))
+	tree, err := lockedTree(lock, filepath.Join(cache, key), make)
 	if err != nil {
 		lock.Close()
 		return "", err
 	}
-	heldTreeLock = lock
-	forgetOldTrees(cache, key)
+	heldTreeLocks.Store(key, lock)
 	return tree, nil
-})
+}
 
 // lockedTree makes the tree if it is not there. The lock is shared by all who use it, as
 // long as they live, so that none takes it for unused; who makes it has the lock alone, so
 // that two processes at once make one.
-func lockedTree(lock *os.File, tree string) (string, error) {
+func lockedTree(lock *os.File, tree string, make func(tree string) error) (string, error) {
 	take := func(how int) error {
 		if err := unix.Flock(int(lock.Fd()), how); err != nil {
 			return fmt.Errorf("lock %s: %w", lock.Name(), err)
@@ -79,7 +88,7 @@ func lockedTree(lock *os.File, tree string) (string, error) {
 			return "", err
 		}
 		if missing() { // still, now that whoever else wanted it had a turn
-			if err := makeTree(tree); err != nil {
+			if err := make(tree); err != nil {
 				return "", err
 			}
 		}
@@ -91,7 +100,7 @@ func lockedTree(lock *os.File, tree string) (string, error) {
 	return tree, os.Chtimes(lock.Name(), now, now) // when it was last used
 }
 
-var heldTreeLock *os.File // a lock goes with its last open file
+var heldTreeLocks sync.Map // key to file: a lock goes with its last open file
 
 // treeCache is the directory of the trees. Only root makes trees, and root without a
 // home has the system's cache.
@@ -153,11 +162,7 @@ func ownMirrors(suite string) []string {
 
 // finishTree makes a bare tree a host that holds still and needs no network.
 func finishTree(tree string) error {
-	in := func(argv ...string) error {
-		cmd := exec.Command("chroot", append([]string{tree}, argv...)...)
-		cmd.Env = append(os.Environ(), "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive")
-		return quiet(cmd)
-	}
+	in := inTree(tree)
 	// What debootstrap fetched stays: a host's archive has what the host has.
 	steps := []func() error{
 		func() error { return in("apt-get", "update") },
@@ -179,6 +184,15 @@ func finishTree(tree string) error {
 		}
 	}
 	return nil
+}
+
+// inTree runs commands in a tree that is not booted.
+func inTree(tree string) func(argv ...string) error {
+	return func(argv ...string) error {
+		cmd := exec.Command("chroot", append([]string{tree}, argv...)...)
+		cmd.Env = append(os.Environ(), "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive")
+		return quiet(cmd)
+	}
 }
 
 // fillArchive moves what apt fetched into the tree's own archive, makes that the only

@@ -35,6 +35,8 @@ var samples = map[string]func(t *rapid.T) scrolls.Attrs{
 	"apt":       samplePackage,
 	"process":   sampleProcess,
 	"command":   sampleCommand,
+	"container": sampleContainer,
+	"network":   sampleNetwork,
 }
 
 func sampleLine(t *rapid.T) scrolls.Attrs {
@@ -113,7 +115,9 @@ var stages = map[string]stage{
 		draw: (*bench).drawUnits, host: (*bench).bootUnits,
 		print: func(b *bench) string { return b.printFiles() + b.systemd.Print() },
 	},
-	commandSort: {draw: (*bench).drawMade, host: (*bench).bootPrograms, print: (*bench).printFiles},
+	commandSort:   {draw: (*bench).drawMade, host: (*bench).bootPrograms, print: (*bench).printFiles},
+	ContainerSort: {draw: func(*bench) {}, host: (*bench).bootPods, print: (*bench).printPods},
+	NetworkSort:   {draw: func(*bench) {}, host: (*bench).bootPods, print: (*bench).printPods},
 }
 
 func withMode0(t *rapid.T, a scrolls.Attrs) scrolls.Attrs {
@@ -174,6 +178,7 @@ type bench struct {
 
 	systemd *fake.Systemd // of the sort that is about units
 	machine *fake.Machine // of the sort that is about packages
+	pods    *fake.Pods    // of those that are about containers
 }
 
 func newBench(t *rapid.T, kind Kind) *bench {

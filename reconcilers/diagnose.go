@@ -11,7 +11,7 @@ import (
 // anything was taken back.
 type Diagnostic struct {
 	Kind  string   `json:"kind"` // status, log, stderr
-	Of    string   `json:"of"`   // the unit, or the command in a few words
+	Of    string   `json:"of"`   // the unit or container, or the command in a few words
 	Lines []string `json:"lines"`
 }
 
@@ -26,6 +26,15 @@ func Diagnose(err error) (cause string, found []Diagnostic) {
 	cause = err.Error()
 	var unit *BrokenUnitError
 	var failed *CommandError
+	var pod *ContainerError
+	if errors.As(err, &pod) {
+		brief := *pod
+		brief.Lines = nil
+		cause = strings.Replace(cause, pod.Error(), brief.Error(), 1)
+		if len(pod.Lines) > 0 {
+			found = append(found, Diagnostic{"log", pod.Name, pod.Lines})
+		}
+	}
 	if errors.As(err, &unit) {
 		brief := *unit
 		brief.Lines = nil

@@ -154,14 +154,20 @@ func (t *Turn) Removes() bool {
 	if k, ok := t.work.(*pkgWork); ok {
 		return k.takes()
 	}
+	if t.Sort == imageSort {
+		return t.Acts
+	}
 	return t.Acts && t.shift != nil && t.shift.to.Type == Absent
 }
 
 // ByProductName is how a by-product is called where its sort is not told: a directory by
-// its path, a package by a key.
+// its path, a package by a key, an image by its engine and name.
 func ByProductName(t *Turn) string {
 	if t.Sort == PackageSort {
 		return string(packageKey(t.Resource))
+	}
+	if t.Sort == imageSort {
+		return RecordKey(imageSort, t.Resource)
 	}
 	return t.Resource
 }
@@ -173,6 +179,8 @@ func ByProductTitle(sort string) string {
 		return "Packages golem brought along, or that made way"
 	case PathSort:
 		return "Directories golem made on the way"
+	case imageSort:
+		return "Images golem pulled"
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"context"
 	"errors"
+	"os/exec"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,6 +19,8 @@ func Mendable(err error) bool {
 	var check *CheckError
 	var unit *BrokenUnitError
 	var refused *RefusedError
+	var pod *ContainerError
+	var taken *PortError
 	switch {
 	case err == nil, errors.Is(err, ErrMoved), errors.Is(err, context.Canceled):
 		return false
@@ -26,7 +29,9 @@ func Mendable(err error) bool {
 	case errors.As(err, &check):
 		return true
 	case errors.As(err, &command):
-		return !errors.Is(err, unix.ENOENT) // a program that is not there
+		return !errors.Is(err, unix.ENOENT) && !errors.Is(err, exec.ErrNotFound) // a program that is not there
+	case errors.As(err, &pod), errors.As(err, &taken):
+		return true // it did what containers do; whoever has the port may let go of it
 	case errors.As(err, &unit) && !errors.As(err, new(unix.Errno)):
 		return true // it did what units do
 	}

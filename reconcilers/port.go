@@ -203,10 +203,17 @@ type Change struct {
 }
 
 // All are the kinds of glyph there are. A new kind is one line here.
-var All = []Kind{fileKind, directoryKind, linkKind, lineKind, regionKind, entryKind, aptKind, serviceKind, processKind, commandKind}
+var All = []Kind{
+	fileKind, directoryKind, linkKind, lineKind, regionKind, entryKind, aptKind, serviceKind, processKind, commandKind,
+	containerKind, networkKind,
+}
 
 // Reconcilers are the keepers of resources, by sort.
-var Reconcilers = map[string]Reconciler{PathSort: surfaces{}, PackageSort: packages{}, UnitSort: units{}, processSort: processes{}, commandSort: sole[commandState]{sort: commandSort, own: commands{}}}
+var Reconcilers = map[string]Reconciler{
+	PathSort: surfaces{}, PackageSort: packages{}, UnitSort: units{}, processSort: processes{},
+	commandSort:   sole[commandState]{sort: commandSort, own: commands{}},
+	ContainerSort: containerKeeper, NetworkSort: networkKeeper, imageSort: imageKeeper,
+}
 
 // Kinds returns what the language needs of every kind.
 func Kinds() []scrolls.Kind {

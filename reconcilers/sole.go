@@ -152,6 +152,14 @@ func (m motion[S]) parts() (old, next *scrolls.Glyph) {
 	return old, next
 }
 
+// glyphOf is the glyph that the state to come is made of.
+func (m motion[S]) glyphOf() *scrolls.Glyph {
+	if m.reverse && m.old != nil {
+		return m.old
+	}
+	return m.glyph
+}
+
 // soleWork is what one turn does.
 type soleWork[S any] struct {
 	m     motion[S]
@@ -353,6 +361,9 @@ func (r sole[S]) judgeDrop(t *Turn, step *state.Step, c Change, g goal[S]) {
 		}
 	}
 	for key, glyph := range t.Drop {
+		if t.Late && t.Moves[key] {
+			continue // it is in force on another resource by now
+		}
 		t.part(key, glyph, nil, state.Remove, c, t.Acts)
 	}
 }
@@ -460,6 +471,9 @@ func (r sole[S]) inverse(s *state.Step) (m motion[S], acts bool, err error) {
 		if m.glyph = part.New; m.glyph == nil {
 			m.glyph = part.Old
 		}
+	}
+	if len(s.Glyphs) == 0 && s.Before != nil && len(s.Before.Layers) > 0 {
+		m.old = s.Before.Layers[0].Glyph
 	}
 	err = json.Unmarshal(s.Inverse, &m.to)
 	if err == nil {

@@ -1,0 +1,287 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// bystanders are somebody's container, network and volume, with which golem has nothing to
+// do, and a directory that a container of golem's reads.
+func (m *machine) bystanders() {
+	m.t.Helper()
+	m.sh(`mkdir -p /srv/conf /etc/containers/networks
+podman network create hand >/dev/null
+podman volume create hand >/dev/null
+podman run --detach --name hand --network hand --volume hand:/data ` + podImage + ` serve 80 by-hand >/dev/null`)
+}
+
+// answers is what a port of the machine says.
+func (m *machine) answers(port int) string {
+	m.t.Helper()
+	return strings.TrimSpace(m.must("bash", "-c", fmt.Sprintf("cat </dev/tcp/127.0.0.1/%d", port)))
+}
+
+// webContainer is a scroll of a network and a container that serves a text.
+func webContainer(text, more string) string {
+	return fmt.Sprintf(`
+network "lan" {
+  subnet = "10.77.0.0/24"
+}
+container "web" {
+  image    = "%s"
+  command  = ["serve", "80", "%s"]
+  env      = { WORD = "a b%%c $HOME" }
+  ports    = ["127.0.0.1:8080:80/tcp"]
+  networks = ["lan"]
+  mounts   = [{ source = "/srv/conf", target = "/conf", read_only = true }, { volume = "hand", target = "/hand" }]
+  restart  = "always"
+%s}
+`, podImage, text, more)
+}
+
+func TestContainerIsMadeChangedRepairedAndRemoved(t *testing.T) {
+	t.Parallel()
+	m := bootPodman(t)
+	m.bystanders()
+	found := m.print()
+	m.declare(webContainer("one", ""))
+	says(t, m.plan(), "+ container:web install made from "+podImage+" and started: serve 80 one; what is in /srv/conf and the volume hand stays")
+	m.apply()
+	if said := m.answers(8080); said != "one" {
+		t.Errorf("it says %q", said)
+	}
+	saysAll(t, m.must("podman", "inspect", "web"), `"WORD=a b%c $HOME"`, `"golem.key": "container:web"`, `"golem.cid": "`)
+	says(t, m.plan(), "No changes.")
+
+	// What somebody does to it by hand is drift.
+	for _, act := range []struct{ does, drift string }{
+		{"podman stop --time 1 web", "it does not run; started"},
+		{"podman rename web other", "it was renamed other; it gets its name back"},
+		{"podman rm --force --time 1 web", "it is gone; made from"},
+		{"podman network rm --force --time 1 lan", "network:lan repair drifted: it is gone; made: 10.77.0.0/24"},
+	} {
+		m.sh(act.does + " >/dev/null")
+		says(t, m.plan(), act.drift)
+		m.apply()
+		if said := m.answers(8080); said != "one" {
+			t.Errorf("after %s, it says %q", act.does, said)
+		}
+	}
+
+	// A change makes a new one, and says what that loses; what fails loses nothing.
+	id := m.must("podman", "inspect", "--format", "{{.ID}}", "web")
+	m.declare(webContainer("one", "") + "policy {\n  retry {\n    max_attempts = 1\n  }\n}\ncontainer \"bad\" {\n  image   = \"" + podImage + "\"\n  command = [\"end\", \"3\"]\n}\n")
+	failed := m.golem(3, "apply", "--auto-approve", site)
+	saysAll(t, failed.stdout, "start the container bad: it ended at once, with exit code 3", "the last thing it says")
+	m.declare(strings.Replace(webContainer("two", ""), `"serve", "80", "two"`, `"end", "7"`, 1) + "policy {\n  retry {\n    max_attempts = 1\n  }\n}\n")
+	says(t, m.golem(3, "apply", "--auto-approve", site).stdout, "with exit code 7")
+	if now := m.must("podman", "inspect", "--format", "{{.ID}}", "web"); now != id || m.answers(8080) != "one" {
+		t.Error("the old container was not given its place back")
+	}
+	m.declare(webContainer("two", ""))
+	saysAll(t, m.plan(), "~ container:web replace command cannot be changed in a container", "cannot be undone: its writable layer is lost")
+	m.apply()
+	if said := m.answers(8080); said != "two" {
+		t.Errorf("changed, it says %q", said)
+	}
+
+	// It comes up again with the host.
+	m.reboot()
+	deadline := time.Now().Add(10 * time.Second)
+	for m.run("bash", "-c", "cat </dev/tcp/127.0.0.1/8080").stdout != "two\n" && time.Now().Before(deadline) {
+		time.Sleep(100 * time.Millisecond)
+	}
+	says(t, m.plan(), "No changes.")
+
+	m.must("podman", "start", "hand") // which nobody asked to come up again
+	saysAll(t, m.plan("--destroy"), "- container:web remove stopped and removed: golem made it; /srv/conf and the volume hand stays", "cannot be undone: its writable layer is lost")
+	m.destroy()
+	m.same("after destroy", found)
+}
+
+func TestContainerFoundIsAdoptedAndGivenBack(t *testing.T) {
+	t.Parallel()
+	m := bootPodman(t)
+	m.bystanders()
+	m.sh("podman run --detach --name old --publish 127.0.0.1:8080:80 --env A=1 " + podImage + " serve 80 found >/dev/null")
+	found := m.print()
+	image := "  image = \"" + podImage + "\"\n"
+	m.declare("container \"old\" {\n" + image + "}\n")
+	saysAll(t, m.golem(1, "apply", "--auto-approve", site).stderr, "a container old that golem did not make", "adopt = true", "main.hcl line 2")
+	m.same("refused", found)
+
+	// As it is, it stays; what is not named is not compared.
+	m.declare("container \"old\" {\n  adopt = true\n  env   = { A = \"1\" }\n}\n")
+	says(t, m.plan(), "adopted as it was found; it is as declared")
+	m.apply()
+	says(t, m.plan(), "No changes.")
+	m.same("adopted as it was", found)
+
+	// A change keeps it beside.
+	m.declare("container \"old\" {\n  adopt   = true\n" + image + "  command = [\"serve\", \"80\", \"mine\"]\n  ports   = [\"127.0.0.1:8080:80\"]\n}\n")
+	says(t, m.plan(), "it is stopped and kept as old.found")
+	m.apply()
+	if said := m.answers(8080); said != "mine" {
+		t.Errorf("it says %q", said)
+	}
+	says(t, m.plan("--destroy"), "golem's own is removed, and old.found gets its name back and is started")
+	m.destroy()
+	m.same("after destroy", found)
+	if said := m.answers(8080); said != "found" {
+		t.Errorf("given back, it says %q", said)
+	}
+
+	// What is in the way is told before anything is touched.
+	for text, why := range map[string]string{
+		image + "  ports = [\"8080:80\"]\n":                                "port 8080/tcp of the host is in use. See who listens there with: ss -lntup",
+		image + "  mounts = [{ source = \"/nosuch\", target = \"/x\" }]\n": "/nosuch is to be mounted, and will not be there by then",
+		image + "  networks = [\"nosuch\"]\n":                              "The network nosuch will not be there by then",
+		"  image  = \"oci-archive:/nosuch.tar\"\n":                         "/nosuch.tar will not be there by then",
+		"  image  = \"oci-archive:/etc/hostname\"\n":                       "it is not an archive of one image",
+		image + "  engine = \"docker\"\n":                                  "docker: it is not installed on this host",
+	} {
+		m.declare("container \"p\" {\n" + text + "}\n")
+		says(t, m.golem(1, "apply", "--auto-approve", site).stderr, why)
+	}
+	m.same("refused", found)
+}
+
+func TestContainersImageIsPulledAndGoes(t *testing.T) {
+	t.Parallel()
+	m := bootPodman(t)
+	m.sh("podman save --quiet --format oci-archive --output /srv/pod.tar " + podImage + "; podman rmi " + podImage)
+	found := m.print()
+	two := func(names ...string) string {
+		text := "variable \"word\" {\n  type      = string\n  sensitive = true\n  default   = \"hush hush\"\n}\n"
+		for _, name := range names {
+			text += fmt.Sprintf("container %q {\n  image   = \"oci-archive:/srv/pod.tar\"\n  command = [\"env\"]\n  env     = { WORD = var.word }\n  state   = \"stopped\"\n}\n", name)
+		}
+		return text
+	}
+	m.declare(two("one", "two"))
+	said := m.plan() + m.plan("--json") + m.golem(0, "apply", "--auto-approve", "--json", site).stdout
+	says(t, said, "made from oci-archive:/srv/pod.tar, which is pulled first")
+	says(t, m.plan(), "No changes.")
+	if env := m.must("podman", "inspect", "--format", "{{.Config.Env}}", "one"); !strings.Contains(env, "WORD=hush hush") {
+		t.Errorf("its environment is %s", env)
+	}
+	says(t, m.must("podman", "images", "--quiet", "--no-trunc"), "sha256:")
+
+	// The image stays as long as one needs it, and then goes, whoever it was pulled for.
+	m.declare(two("two"))
+	m.apply()
+	if m.must("podman", "images", "--quiet") == "" {
+		t.Error("the image is gone, and two needs it")
+	}
+	m.declare(strings.Replace(strings.Replace(two("two"), `"env"]`, `"end", "1"]`, 1), `"stopped"`, `"running"`, 1) + "policy {\n  retry {\n    max_attempts = 1\n  }\n}\n")
+	bad := m.golem(3, "apply", "--auto-approve", site)
+	said += bad.stdout + bad.stderr + m.plan("--destroy")
+	says(t, bad.stdout, "WORD=(sensitive)")
+	says(t, said, "Images golem pulled - podman:oci-archive:/srv/pod.tar removed: nothing needs it any more")
+	said += m.golem(0, "show").stdout + m.golem(0, "history").stdout + m.golem(0, "state", "list").stdout + m.golem(0, "state", "show", "container:two").stdout
+	said += m.must("podman", "inspect", "--format", "{{.Config.CreateCommand}}", "two")
+	if strings.Contains(said, "hush hush") {
+		t.Errorf("the secret is shown:\n%s", said)
+	}
+	m.destroy()
+	m.same("after destroy", found)
+
+	// Pulled for one that fails, it goes with it; what cannot be pulled leaves nothing.
+	for image, why := range map[string]string{"oci-archive:/srv/pod.tar": "container bad: it ended at once", "registry.invalid/pod:1": "pull registry.invalid/pod:1: "} {
+		m.declare("policy {\n  retry {\n    max_attempts = 1\n  }\n}\ncontainer \"bad\" {\n  image   = \"" + image + "\"\n  command = [\"end\", \"2\"]\n}\n")
+		says(t, m.golem(3, "apply", "--auto-approve", site).stdout, why)
+		m.same("rolled back", found)
+	}
+}
+
+func TestNetworkWithSomebodysContainersStays(t *testing.T) {
+	t.Parallel()
+	m := bootPodman(t)
+	m.bystanders()
+	found := m.print()
+	lan := func(subnet string) string {
+		return fmt.Sprintf("network \"lan\" {\n  subnet = %q\n}\ncontainer \"own\" {\n  image    = %q\n  networks = [\"lan\"]\n}\n", subnet, podImage)
+	}
+	m.declare(lan("10.77.0.0/24"))
+	m.apply()
+	m.declare(lan("10.78.0.0/24"))
+	says(t, m.plan(), "~ network:lan replace a network cannot be changed: it is removed, and a new one made: 10.78.0.0/24; the container own is cut off from it and put on the new one")
+	m.apply()
+	if ip := m.must("podman", "inspect", "--format", "{{.NetworkSettings.Networks.lan.IPAddress}}", "own"); !strings.HasPrefix(ip, "10.78.0.") {
+		t.Errorf("it is at %s", ip)
+	}
+	m.must("podman", "network", "connect", "lan", "hand")
+	m.declare(lan("10.79.0.0/24"))
+	says(t, m.golem(1, "plan", site).stderr, "golem did not make the container hand on it")
+	m.declare("")
+	saysAll(t, m.plan(), "- network:lan forget left as it is: the container hand is on it, and golem did not make that", "- container:own remove")
+	m.apply()
+	m.must("podman", "network", "disconnect", "lan", "hand")
+	m.must("podman", "network", "rm", "lan")
+	m.same("after all", found)
+
+	// One that is there already is neither made nor removed.
+	m.declare("network \"hand\" {\n  internal = true\n}\n")
+	says(t, m.golem(1, "plan", site).stderr, "The network hand is there, golem did not make it, and it is not as declared: internal false, not true")
+	m.declare("network \"hand\" {}\n")
+	m.apply()
+	m.destroy()
+	m.same("after destroy", found)
+}
+
+// Docker is asked by the same words.
+func TestContainersOfDocker(t *testing.T) {
+	t.Parallel()
+	m := bootPodman(t)
+	m.write("/usr/local/bin/docker", "#!/bin/sh\necho \"docker $*\" >>/dev/shm/docker.calls\nexec podman \"$@\"\n")
+	m.must("chmod", "755", "/usr/local/bin/docker")
+	m.must("mkdir", "-p", "/etc/containers/networks")
+	found := m.print()
+	m.declare(strings.NewReplacer("network \"lan\" {", "network \"lan\" {\n  engine = \"docker\"", "  restart  = \"always\"\n", "  engine   = \"docker\"\n",
+		"  mounts   = [{ source = \"/srv/conf\", target = \"/conf\", read_only = true }, { volume = \"hand\", target = \"/hand\" }]\n", "").Replace(webContainer("dock", "")))
+	m.apply()
+	says(t, m.plan(), "No changes.")
+	if said := m.answers(8080); said != "dock" {
+		t.Errorf("it says %q", said)
+	}
+	m.destroy()
+	m.same("after destroy", found)
+	saysAll(t, m.read("/dev/shm/docker.calls"), "docker create --name=web --pull=never", "docker network create", "docker rm --force --volumes")
+}
+
+var soaking = os.Getenv("GOLEM_SOAK") != ""
+
+// TestContainersSurviveEveryKill kills golem and podman at every call that changes
+// something: one round of the ways in a soak, otherwise of a container that never runs.
+func TestContainersSurviveEveryKill(t *testing.T) {
+	t.Parallel()
+	scroll := "network \"lan\" {\n  subnet = \"10.77.0.0/24\"\n}\ncontainer \"web\" {\n  image    = \"" + podImage + "\"\n  networks = [\"lan\"]\n"
+	if !soaking {
+		scroll += "  state    = \"stopped\"\n"
+	}
+	acts(t, func(t *testing.T, act string) {
+		if !soaking && act == "destroy" {
+			t.Skip("GOLEM_SOAK is not set")
+		}
+		m := bootPodman(t)
+		m.bystanders()
+		newSaboteur(m, "podman").walk(act, scroll+"}\n")
+	})
+}
+
+func TestContainerExampleSettlesAndComesBack(t *testing.T) {
+	t.Parallel()
+	m := bootPodman(t)
+	m.sh("mkdir -p /etc/containers/networks; podman volume create site-data >/dev/null; podman save --quiet --format docker-archive --output /srv/site.tar " + podImage + "; podman rmi " + podImage)
+	args := []string{m.example("container"), "--var", "image=docker-archive:/srv/site.tar"}
+	found := m.print()
+	plan := m.golem(0, append([]string{"plan"}, args...)...).stdout
+	saysAll(t, plan, "+ container:site install made from docker-archive:/srv/site.tar, which is pulled first, and started", "+ network:site install made: 10.89.7.0/24")
+	m.golem(0, append([]string{"apply", "--auto-approve"}, args...)...)
+	says(t, m.golem(0, append([]string{"plan"}, args...)...).stdout, "No changes.")
+	m.golem(0, "destroy", "--auto-approve", "--name", "container")
+	m.same("after destroy", found)
+}

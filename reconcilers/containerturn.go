@@ -1,0 +1,446 @@
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golem/scrolls"
+)
+
+// A containerTurn works out what becomes of one container.
+type containerTurn struct {
+	w    *World
+	e    podEngine
+	name string
+	v    view[containerState]
+	now  *pod // the container that is there; nil for none
+	was  *pod // the one that was found and made way; nil for none
+	g    goal[containerState]
+}
+
+// turnOf reads what is there.
+func turnOf(ctx context.Context, w *World, v view[containerState]) (*containerTurn, error) {
+	k := &containerTurn{w: w, v: v}
+	k.e, k.name = splitResource(w, v.Resource)
+	all, err := k.e.pods(ctx, k.name, asideName(k.name))
+	if err != nil {
+		return nil, err
+	}
+	k.now = byID(all, v.now.ID)
+	if v.now.Aside == v.found.ID {
+		k.was = byID(all, v.found.ID)
+	}
+	return k, nil
+}
+
+// own says that the container there is the one that golem made.
+func (k *containerTurn) own() bool {
+	return !k.v.first() && k.v.left.Make != "" && k.v.now.Make == k.v.left.Make
+}
+
+// want is what a declared glyph makes of the container.
+func (containerOwner) want(ctx context.Context, w *World, v view[containerState]) (goal[containerState], error) {
+	k, err := turnOf(ctx, w, v)
+	if err != nil {
+		return goal[containerState]{}, err
+	}
+	changed := v.old == nil || shapeOf(v.old) != shapeOf(v.glyph)
+	again := false // the one found is as declared now
+	if k.was != nil && (changed || !v.now.there()) && (k.own() || !v.now.there()) {
+		names, err := unlike(ctx, k.e, k.was, v.glyph)
+		if err != nil {
+			return goal[containerState]{}, err
+		}
+		again = len(names) == 0
+	}
+	switch {
+	case again:
+		k.reinstate()
+	case !v.now.there():
+		err = k.create(ctx)
+	case k.own() && changed:
+		err = k.renew(ctx)
+	case k.own():
+		k.keep()
+	default:
+		err = k.adopt(ctx)
+	}
+	if err == nil {
+		k.boot(ctx)
+	}
+	return k.g, err
+}
+
+// runs says whether the glyph wants the container to run.
+func (k *containerTurn) runs() bool { return str(k.v.glyph.Attrs, "state") != "stopped" }
+
+// fresh is the state of a container that golem is to make.
+func (k *containerTurn) fresh() containerState {
+	return containerState{Make: newMark(), Running: k.runs(), Networks: namedNetworks(k.v.glyph), Aside: k.v.now.Aside, AsideRuns: k.v.now.AsideRuns}
+}
+
+// create makes a container where there is none.
+func (k *containerTurn) create(ctx context.Context) error {
+	if str(k.v.glyph.Attrs, "image") == "" {
+		return &AttrError{Attr: "name", Summary: "No such container", Err: fmt.Errorf(
+			"%s has no container %s to adopt, and no image says what to make one of", k.e.name, quote(k.name))}
+	}
+	k.g.to, k.g.effect, k.g.wild = k.fresh(), "write", true
+	k.g.to.AsideRuns = false
+	text, err := k.making(ctx)
+	if k.v.old != nil && k.v.left.there() && CID(k.v.old) == CID(k.v.glyph) {
+		text = "it is gone; " + text
+	}
+	k.g.reason = text
+	return err
+}
+
+// making says what a new container is made from, and what that takes.
+func (k *containerTurn) making(ctx context.Context) (string, error) {
+	g := k.v.glyph
+	var b strings.Builder
+	b.WriteString("made")
+	if !slices.Contains(g.Secret, "image") {
+		b.WriteString(" from " + str(g.Attrs, "image"))
+	}
+	id, err := k.e.imageID(ctx, str(g.Attrs, "image"))
+	if err != nil {
+		return "", &AttrError{Attr: "image", Summary: "Image cannot be used", Err: err}
+	}
+	if id == "" {
+		b.WriteString(", which is pulled first,")
+	}
+	if k.runs() {
+		b.WriteString(" and started")
+	}
+	if command := words(g.Attrs, "command"); len(command) > 0 && !slices.Contains(g.Secret, "command") {
+		b.WriteString(": " + commandText(command))
+	}
+	if busy := k.busy(); len(busy) > 0 && k.runs() {
+		b.WriteString("; " + nounNames("port", busy) + " of the host is in use now")
+		k.g.lacks = &AttrError{Attr: "ports", Summary: "Port is in use", Err: &PortError{Container: k.name, Port: busy[0]}}
+	}
+	if volumes := volumesOf(g); len(volumes) > 0 {
+		b.WriteString("; what is in " + volumes + " stays whatever becomes of it")
+	}
+	return b.String(), nil
+}
+
+// busy are the ports that a new container needs and that somebody else has: it may let go of
+// them before, by this run or not.
+func (k *containerTurn) busy() []string {
+	var all []string
+	sockets := k.w.Host.listening()
+	for _, p := range portsOf(k.v.glyph.Attrs) {
+		if own := k.now; sockets.has(p) && (own == nil || !own.State.Running || !own.publishes(p)) {
+			all = append(all, p.String())
+		}
+	}
+	return all
+}
+
+// volumesOf names what a glyph mounts that outlives its container.
+func volumesOf(g *scrolls.Glyph) string {
+	var all []string
+	for _, m := range mountsOf(g.Attrs) {
+		if m.volume != "" {
+			all = append(all, "the volume "+m.volume)
+		} else {
+			all = append(all, quote(m.source))
+		}
+	}
+	return sentence(all)
+}
+
+// keep lets golem's own be, and puts right what can be put right in place.
+func (k *containerTurn) keep() {
+	now := k.v.now
+	to := now
+	to.Name, to.AsideRuns = "", false
+	to.Running = k.runs()
+	to.Networks = joined(now.Networks, namedNetworks(k.v.glyph))
+	k.inPlace(to)
+}
+
+// inPlace tells what becomes of a container that stays.
+func (k *containerTurn) inPlace(to containerState) {
+	now := k.v.now
+	var does []string
+	k.g.to, k.g.effect = to, "write"
+	if to.Name != now.Name {
+		does = append(does, fmt.Sprintf("it was renamed %s; it gets its name back", quote(now.Name)))
+	}
+	if cut := lacking(to.Networks, now.Networks); len(cut) > 0 {
+		does = append(does, "it is not on "+nounNames("network", cut)+"; it is put there")
+	}
+	if now.AsideRuns && !to.AsideRuns {
+		does = append(does, fmt.Sprintf("%s, which made way for it, was started; it is stopped", asideName(k.name)))
+	}
+	switch {
+	case to.Running && !now.Running:
+		k.g.effect, does = "start", append(does, "it does not run; started")
+	case !to.Running && now.Running:
+		k.g.effect, does = "stop", append(does, "it runs; stopped")
+	}
+	k.g.reason = strings.Join(does, "; ")
+	if k.g.reason == "" {
+		k.g.reason = "it is as declared"
+	}
+}
+
+// nounNames is a noun with a name, or with several.
+func nounNames(noun string, names []string) string {
+	if len(names) > 1 {
+		noun += "s"
+	}
+	return "the " + noun + " " + sentence(names)
+}
+
+// renew makes a new container in the place of golem's own.
+func (k *containerTurn) renew(ctx context.Context) error {
+	if str(k.v.glyph.Attrs, "image") == "" {
+		return &AttrError{Attr: "name", Summary: "Container cannot be changed", Err: fmt.Errorf(
+			"the container %s needs a new one in its place, and no image says what to make it from", quote(k.name))}
+	}
+	made, err := k.making(ctx)
+	k.g.to, k.g.effect, k.g.wild = k.fresh(), "write", true
+	k.g.to.AsideRuns = false
+	k.g.reason = sentence(reshaped(k.v.old, k.v.glyph)) + " cannot be changed in a container: the old one is stopped and removed, a new one is " + made
+	k.g.irreversible, k.g.destroys = []string{k.lost()}, true
+	return err
+}
+
+// lost says what goes with golem's own.
+func (k *containerTurn) lost() string {
+	if k.now != nil {
+		if n := k.now.anonymous(); n == 1 {
+			return "its writable layer and its anonymous volume are lost"
+		} else if n > 1 {
+			return fmt.Sprintf("its writable layer and its %d anonymous volumes are lost", n)
+		}
+	}
+	return "its writable layer is lost"
+}
+
+// adopt takes over a container that somebody else made, if it may.
+func (k *containerTurn) adopt(ctx context.Context) error {
+	v := k.v
+	known := !v.first() && v.left.Make == "" && v.left.ID == v.now.ID // it was adopted before
+	if may, _ := v.glyph.Attrs["adopt"].(bool); !may && !known {
+		return &AttrError{Attr: "name", Summary: "Container is there already", Err: fmt.Errorf(
+			"%s has a container %s that golem did not make (%s). Write adopt = true to take it over, or choose another name", k.e.name, quote(k.name), k.brief())}
+	}
+	if !v.first() && !known {
+		k.g.found = &k.v.now // it came since, and is what golem's own takes the place of
+	}
+	names, err := unlike(ctx, k.e, k.now, v.glyph)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		k.stay()
+		return nil
+	}
+	if str(v.glyph.Attrs, "image") == "" {
+		attr, _, _ := strings.Cut(names[0], " ")
+		return &AttrError{Attr: attr, Summary: "Container cannot be changed", Err: fmt.Errorf(
+			"the container %s differs in %s. That needs a new one, and no image says what to make it from", quote(k.name), sentence(names))}
+	}
+	if v.now.Aside != "" {
+		return &AttrError{Attr: "name", Summary: "Name is taken", Err: fmt.Errorf(
+			"the container %s would have to make way as %s, and there is one of that name", quote(k.name), quote(asideName(k.name)))}
+	}
+	made, err := k.making(ctx)
+	k.g.to, k.g.effect, k.g.wild = k.fresh(), "write", true
+	k.g.to.Aside = v.now.ID
+	k.g.reason = fmt.Sprintf("the container found differs in %s: it is stopped and kept as %s, a new one is %s", sentence(names), asideName(k.name), made)
+	return err
+}
+
+// reinstate gives the container that was found its place back: it is as declared.
+func (k *containerTurn) reinstate() {
+	to := k.v.found
+	if _, says := k.v.glyph.Attrs["state"]; says {
+		to.Running = k.runs()
+	}
+	to.Networks = joined(to.Networks, namedNetworks(k.v.glyph))
+	to.Aside, to.AsideRuns = "", false
+	k.g.to, k.g.effect = to, "restore"
+	k.g.reason = fmt.Sprintf("%s, which golem found, is as declared now: it gets its name back", asideName(k.name))
+	if k.own() {
+		k.g.reason += ", and golem's own is removed"
+		k.g.irreversible, k.g.destroys = []string{k.lost()}, true
+	}
+}
+
+// stay lets an adopted container be as it is.
+func (k *containerTurn) stay() {
+	to := k.v.now
+	if _, says := k.v.glyph.Attrs["state"]; says {
+		to.Running = k.runs()
+	}
+	to.Networks = joined(to.Networks, namedNetworks(k.v.glyph))
+	k.inPlace(to)
+	if k.v.first() {
+		k.g.reason = "adopted as it was found; " + k.g.reason
+	}
+}
+
+// brief says in a few words what somebody else's container is.
+func (k *containerTurn) brief() string {
+	return strings.Join([]string{"image " + k.now.Config.Image, k.now.State.Status}, ", ")
+}
+
+// boot says where a container will not come up with the host, though it is to.
+func (k *containerTurn) boot(ctx context.Context) {
+	const unit = "podman-restart.service"
+	if k.e.name != "podman" || str(k.v.glyph.Attrs, "restart") != "always" || !k.w.Host.systemd() {
+		return
+	}
+	if g := k.w.InForce(scrolls.MakeKey(serviceKind.Name, unit)); g != nil {
+		return
+	}
+	u, err := k.w.unit(ctx, unit)
+	if err != nil || u.known() && u.File == "enabled" {
+		return // what systemd does not say is not told
+	}
+	k.g.reason += "; it does not start with the host: " + unit + " is not enabled"
+}
+
+// back is what undeclaring leaves of the container.
+func (containerOwner) back(ctx context.Context, w *World, v view[containerState]) (goal[containerState], error) {
+	k, err := turnOf(ctx, w, v)
+	if err != nil {
+		return goal[containerState]{}, err
+	}
+	var g goal[containerState]
+	found := v.found
+	mine := k.own()
+	switch adopted := v.left.Make == "" && v.now.ID != "" && v.now.ID == found.ID; {
+	case adopted && !v.Record.Layers[0].Changed:
+		return goal[containerState]{forget: true, reason: "it was there before golem; left as it is"}, nil
+	case adopted:
+		to := v.now
+		to.Running, to.Networks, to.Name = found.Running, found.Networks, ""
+		k.inPlace(to)
+		k.g.effect, k.g.reason = "restore", "it was there before golem: "+map[bool]string{true: "running again", false: "stopped again"}[found.Running]+", as it was found"
+		return k.g, nil
+	case v.now.there() && !mine:
+		return goal[containerState]{forget: true, reason: "golem did not make the container that is there now; left as it is"}, nil
+	case found.ID != "" && v.now.Aside == found.ID:
+		g.to, g.effect, g.wild = found, "restore", true
+		g.to.Aside, g.to.AsideRuns = "", false
+		g.reason = fmt.Sprintf("golem's own is removed, and %s gets its name back", asideName(k.name))
+		if found.Running {
+			g.reason += " and is started"
+		}
+	case found.ID != "":
+		g.to, g.effect = containerState{Aside: v.now.Aside, AsideRuns: v.now.AsideRuns}, "delete"
+		g.reason = fmt.Sprintf("removed: golem made it. The container found (%s) is not there any more", shortID(found.ID))
+	default:
+		g.to, g.effect = containerState{Aside: v.now.Aside, AsideRuns: v.now.AsideRuns}, "delete"
+		g.reason = "removed: golem made it"
+		if v.now.Running {
+			g.reason = "stopped and removed: golem made it"
+		}
+	}
+	if mine {
+		if volumes := volumesOf(v.glyph); volumes != "" {
+			g.reason += "; " + volumes + " stays"
+		}
+		g.irreversible = []string{k.lost()}
+	} else if g.effect == "delete" {
+		g.reason = "it is gone already"
+	}
+	return g, nil
+}
+
+// stays implements stayer.
+func (containerOwner) stays(m motion[containerState], whole bool) string {
+	if !whole || m.to.Make == "" || m.to.Make == m.from.Make {
+		return ""
+	}
+	return "it is made anew: the writable layer of the old one is lost"
+}
+
+// fit implements fitter: what a new container needs is there by then.
+func (containerOwner) fit(w *World, t *Turn, m motion[containerState]) error {
+	g := m.glyph
+	if len(t.Set) == 0 || m.to.Make == "" || m.to.Make == m.from.Make {
+		return nil
+	}
+	e, _ := splitResource(w, m.resource)
+	for _, mount := range mountsOf(g.Attrs) {
+		if mount.source == "" {
+			continue
+		}
+		there, err := w.standsAt(mount.source)
+		if err != nil {
+			return &AttrError{Attr: "mounts", Summary: "Source cannot be mounted", Err: err}
+		}
+		if !there {
+			return &AttrError{Attr: "mounts", Summary: "Source is not there", Err: fmt.Errorf(
+				"%s is to be mounted, and will not be there by then. Declare it before, as a directory or a file", quote(mount.source))}
+		}
+	}
+	for _, network := range namedNetworks(g) {
+		there, err := e.hasNetwork(context.Background(), network)
+		if err != nil {
+			return err
+		}
+		if !there {
+			return &AttrError{Attr: "networks", Summary: "No such network", Err: fmt.Errorf(
+				"the network %s will not be there by then. Declare it before the container", quote(network))}
+		}
+	}
+	return noteImage(w, t, e, str(g.Attrs, "image"))
+}
+
+// standsAt says whether there will be something at a path by then.
+func (w *World) standsAt(p string) (bool, error) {
+	at, err := w.resolve(p, true)
+	if err != nil {
+		return false, err
+	}
+	n, err := w.look(at.real)
+	return n.Type != Absent, err
+}
+
+// noteImage puts an image that golem will pull on the ledger.
+func noteImage(w *World, t *Turn, e podEngine, image string) error {
+	resource := e.name + ":" + image
+	if w.Ledger[RecordKey(imageSort, resource)] != nil {
+		return nil
+	}
+	id, err := e.imageID(context.Background(), image)
+	if err != nil || id != "" {
+		return err
+	}
+	var body imageBody
+	if scheme, file, ok := archiveOf(image); ok {
+		there, err := w.standsAt(file)
+		if err == nil && !there {
+			err = &AttrError{Attr: "image", Summary: "Archive is not there", Err: fmt.Errorf("%s %s will not be there by then", scheme, quote(file))}
+		}
+		if err == nil {
+			body.ID, err = e.archiveID(image)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	setEntry(t, w, imageSort, resource, &body)
+	return nil
+}
+
+// A ContainerError is a container that did not stay up.
+type ContainerError struct {
+	Name, Why string
+	Lines     []string // its last words
+}
+
+func (e *ContainerError) Error() string {
+	return strings.Join(append([]string{fmt.Sprintf("start the container %s: %s", e.Name, e.Why)}, e.Lines...), "\n")
+}
