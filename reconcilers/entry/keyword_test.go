@@ -112,6 +112,23 @@ func TestKeywordCases(t *testing.T) {
 	})
 }
 
+// TestRowsComeBackBetweenBlankLines: where only what others wrote above or below has changed,
+// rows that were cut come back exactly, though the lines around them are all alike.
+func TestRowsComeBackBetweenBlankLines(t *testing.T) {
+	const text = "\nA 1\nA 2\n\nA 3\n\n\nB 1\n"
+	w := Wish{Steps: steps("A"), Absent: true}
+	out, receipt := putLaws(t, keyword, []byte(text), w)
+	for _, c := range []struct{ name, alien, want string }{
+		{"above", "# his\n" + string(out), "# his\n" + text},
+		{"below", string(out) + "# his\n", text + "# his\n"},
+		{"above, twice", "# his\n\n" + string(out), "# his\n\n" + text},
+	} {
+		if got := keyword.Peel([]byte(c.alien), w, receipt); string(got) != c.want {
+			t.Errorf("%s: got\n%q\nwant\n%q", c.name, got, c.want)
+		}
+	}
+}
+
 var keywordText = rapid.Custom(func(t *rapid.T) []byte {
 	eol := rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "eol")
 	line := rapid.SampledFrom([]string{

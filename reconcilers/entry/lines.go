@@ -254,8 +254,7 @@ func (d *dialect) change(s *sheet, t target, w Wish) (mark, []byte, error) {
 		m.Ops = append(m.Ops, o)
 	}
 	m.Did = m.Ops[0].Do
-	out := m.forth(s.text)
-	m.Sum = sum(out)
+	out := m.seal(s.text)
 	return m, out, nil
 }
 

@@ -6,78 +6,6 @@ import (
 	"slices"
 )
 
-// A mark is the receipt of an edit of lines.
-type mark struct {
-	// Sum is the text's hash right after the edit: where it is the same, the way back is by
-	// offset.
-	Sum string `json:"sum"`
-	// Did is what it was to the key: set, add or cut.
-	Did   string `json:"did"`
-	Block string `json:"block,omitempty"`
-	Key   string `json:"key"`
-	// Flavor is whose text it was taken for.
-	Flavor flavor `json:"flavor,omitempty"`
-	Ops    []op   `json:"ops"`
-}
-
-// An op is one splice, and what finds it again in a text that has changed around it.
-type op struct {
-	Do   string `json:"do"`
-	At   int    `json:"at"`
-	Old  []byte `json:"old,omitempty"`
-	New  []byte `json:"new,omitempty"`
-	Raw  []byte `json:"raw,omitempty"`  // the value as golem spelled it
-	Bare bool   `json:"bare,omitempty"` // the key had no value before
-	Lead string `json:"lead,omitempty"` // a blank in front of the value that came with it
-	Head bool   `json:"head,omitempty"` // the block's head was made with the row; or heads were cut
-	Gap  bool   `json:"gap,omitempty"`  // and a blank line before it
-	Sep  string `json:"sep,omitempty"`  // the ending that the line before got
-	Prev string `json:"prev,omitempty"` // names the row before
-	Row  int    `json:"row,omitempty"`  // which row it was
-	// Above names the rows above, nearest first. Below names those below one that was cut; of
-	// a new block, the comments that now stand in it.
-	Above []string `json:"above,omitempty"`
-	Below []string `json:"below,omitempty"`
-	// AboveKeys and BelowKeys are the keys of those around what was cut, "" of what is no pair.
-	AboveKeys []string `json:"above_keys,omitempty"`
-	BelowKeys []string `json:"below_keys,omitempty"`
-	// Any says that what was cut may come back in any block: it begins with a head. Block is the
-	// one that it comes back into, where that is not the receipt's.
-	Any   bool   `json:"any,omitempty"`
-	Block string `json:"in_block,omitempty"`
-	// Key is what was added, where that is not the receipt's.
-	Key string `json:"key,omitempty"`
-	// In is where in the value the splice is, and Inner what it does there.
-	In    int      `json:"in,omitempty"`
-	Inner *innerOp `json:"inner,omitempty"`
-}
-
-// nearby is how many rows on each side tell where a row was cut.
-const nearby = 3
-
-const (
-	doSet = "set"
-	doAdd = "add"
-	doCut = "cut"
-)
-
-// forth makes the ops, each on what the one before left.
-func (m mark) forth(text []byte) []byte {
-	for _, o := range m.Ops {
-		text = apply(text, splice{At: o.At, End: o.At + len(o.Old), With: o.New})
-	}
-	return text
-}
-
-// back takes the ops off the very text that they gave.
-func (m mark) back(text []byte) []byte {
-	for k := len(m.Ops) - 1; k >= 0; k-- {
-		o := m.Ops[k]
-		text = apply(text, splice{At: o.At, End: o.At + len(o.New), With: o.Old})
-	}
-	return text
-}
-
 // Peel implements Format.
 func (d *dialect) Peel(text []byte, w Wish, receipt json.RawMessage) []byte {
 	var m mark
@@ -273,7 +201,10 @@ func (d *dialect) uncut(s *sheet, t target, w Wish, o op, floor int) ([]byte, in
 	if o.Block != "" {
 		t.block = o.Block
 	}
-	where := d.gapOf(s, t, o, floor)
+	where := d.certain(s, t, o, floor)
+	if where < 0 {
+		where = d.gapOf(s, t, o, floor)
+	}
 	if where < 0 && o.Head {
 		where = max(floor, s.behind(w.Steps[:max(0, len(w.Steps)-1)]))
 	}
@@ -295,14 +226,39 @@ func (d *dialect) uncut(s *sheet, t target, w Wish, o op, floor int) ([]byte, in
 	return apply(s.text, splice{At: where, End: where, With: rows}), where + len(rows)
 }
 
+// certain is the place of rows that were cut, if all that stood before it or behind it is as it
+// was; -1 if neither is.
+func (d *dialect) certain(s *sheet, t target, o op, floor int) int {
+	for i := range len(s.rows) + 1 {
+		at := s.offset(i)
+		head := at == o.At && at > 0 && sum(s.text[:at])[:16] == o.HeadSum
+		tail := len(s.text)-at == o.Tail && o.Tail > 0 && sum(s.text[at:])[:16] == o.TailSum
+		if (head || tail) && d.mayReturn(s, t, o, i, floor) {
+			return at
+		}
+	}
+	return -1
+}
+
+// mayReturn says whether rows that were cut may come back before row i.
+func (d *dialect) mayReturn(s *sheet, t target, o op, i, floor int) bool {
+	if (o.Head || o.Any) && s.offset(i) < floor || o.Head && !s.blockEnds(i) {
+		return false // what follows would become a part of what comes back
+	}
+	if o.Any {
+		return true
+	}
+	if i == 0 {
+		return t.block == ""
+	}
+	return d.alike(s, s.blocks[s.rows[i-1].block].name, t.block)
+}
+
 // gapOf finds the place between the neighbours that rows had when they were cut, -1 for none.
 func (d *dialect) gapOf(s *sheet, t target, o op, floor int) int {
 	where, best, far := -1, 0, 0
 	for i := 0; i <= len(s.rows); i++ {
-		if (o.Head || o.Any) && s.offset(i) < floor || o.Head && !s.blockEnds(i) {
-			continue // what follows would become a part of what comes back
-		}
-		if !o.Any && (i > 0 && !d.alike(s, s.blocks[s.rows[i-1].block].name, t.block) || i == 0 && t.block != "") {
+		if !d.mayReturn(s, t, o, i, floor) {
 			continue
 		}
 		blk := 0

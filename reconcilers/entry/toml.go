@@ -50,8 +50,8 @@ func (tomlFormat) Put(text []byte, w Wish) ([]byte, json.RawMessage, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	out := m.forth(text)
-	m.Sum, m.Did = sum(out), m.Ops[0].Do
+	out := m.seal(text)
+	m.Did = m.Ops[0].Do
 	if in := m.Ops[0].Inner; in != nil {
 		if m.Did = in.Do; in.Do == doMember {
 			m.Did = doAdd
