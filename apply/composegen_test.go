@@ -40,8 +40,6 @@ func gone(key any) func(string) scrolls.Attrs {
 
 func steps(names ...any) []any { return names }
 
-func place(n string) json.Number { return json.Number(n) }
-
 var crafts = map[string]*craft{
 	"json": {
 		format: "json", comment: "//",
