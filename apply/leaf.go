@@ -52,7 +52,7 @@ func (e *engine) wave(ctx context.Context) error {
 	e.stand()
 	var turns []*reconcilers.Turn
 	for _, t := range e.plan.Wave {
-		if !t.ByProduct() && (t.Sort != reconcilers.PathSort || !e.needed(t.Resource)) {
+		if !t.ByProduct() && !e.staysPut(t) {
 			turns = append(turns, t)
 		}
 	}
@@ -71,6 +71,15 @@ func (e *engine) wave(ctx context.Context) error {
 	}
 	reconcilers.SortLate(turns)
 	return e.leaf(ctx, &plan.Leaf{Path: plan.WaveLeaf, Policy: e.plan.PolicyAt(""), Turns: turns}, true)
+}
+
+// staysPut says that what a turn of the last wave is about is still needed, or belongs to a
+// leaf that failed or was not reached.
+func (e *engine) staysPut(t *reconcilers.Turn) bool {
+	if t.Sort == reconcilers.PathSort {
+		return e.needed(t.Resource)
+	}
+	return slices.Contains(e.stuck, plan.NeedName(t.Sort, t.Resource))
 }
 
 // acting says whether a leaf has anything to write or do in its own turn.

@@ -50,6 +50,9 @@ func (e *engine) prepare(ctx context.Context, b *batch) error {
 		for _, resource := range append(t.Makes(), t.Resource) {
 			e.touched[reconcilers.RecordKey(t.Sort, resource)] = true
 		}
+		for _, path := range t.Touches {
+			e.touched[reconcilers.RecordKey(reconcilers.PathSort, path)] = true
+		}
 	}
 	b.turns, b.steps = turns, steps
 	e.tellEnacting(b.leaf, turns)

@@ -137,6 +137,11 @@ func (m *maker) recall() error {
 	}
 	m.w.Records = snap.Records
 	m.w.Where = func(key scrolls.Key) string { return m.own[key].Resource }
+	m.w.Before = func(key, other scrolls.Key) bool {
+		a, ok := m.sources[key]
+		b, all := m.sources[other]
+		return ok && all && a < b
+	}
 	return nil
 }
 
@@ -258,7 +263,9 @@ func (m *maker) fail(r reconcilers.Request, err error) {
 		p.Detail += " " + reconcilers.Sentence(errors.New(hinted.Hint()))
 	}
 	var ae *reconcilers.AttrError
+	var other *scrolls.Glyph
 	if errors.As(err, &ae) {
+		other = ae.Other
 		p.Attr, p.Summary = ae.Attr, ae.Summary
 		for _, set := range r.Set {
 			if ae.Glyph != nil {
@@ -270,7 +277,7 @@ func (m *maker) fail(r reconcilers.Request, err error) {
 			}
 		}
 	}
-	m.blame(g, p, nil)
+	m.blame(g, p, other)
 }
 
 func (m *maker) mistakes() error {

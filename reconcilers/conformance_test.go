@@ -37,6 +37,8 @@ var samples = map[string]func(t *rapid.T) scrolls.Attrs{
 	"command":   sampleCommand,
 	"container": sampleContainer,
 	"network":   sampleNetwork,
+	"user":      sampleUserWithKeys,
+	"group":     sampleGroup,
 }
 
 func sampleLine(t *rapid.T) scrolls.Attrs {
@@ -105,12 +107,15 @@ type stage struct {
 	draw  func(b *bench)          // what was there before
 	host  func(b *bench, h *Host) // what answers in place of programs; nil for nothing
 	print func(b *bench) string   // a fingerprint of what the sort is about
+	acts  bool                    // its turns are worked out otherwise when they are enacted
 }
 
 var stages = map[string]stage{
 	PathSort:    {draw: (*bench).drawFiles, print: (*bench).printFiles},
 	UnitSort:    {draw: (*bench).drawUnits, host: (*bench).bootUnits, print: func(b *bench) string { return b.systemd.Print() }},
 	PackageSort: {draw: func(*bench) {}, host: (*bench).bootApt, print: (*bench).printApt},
+	userSort:    {draw: (*bench).drawAccounts, host: (*bench).bootAccounts, print: (*bench).printAccounts, acts: true},
+	groupSort:   {draw: (*bench).drawAccounts, host: (*bench).bootAccounts, print: (*bench).printAccounts, acts: true},
 	processSort: {
 		draw: (*bench).drawUnits, host: (*bench).bootUnits,
 		print: func(b *bench) string { return b.printFiles() + b.systemd.Print() },
@@ -200,6 +205,7 @@ func newBench(t *rapid.T, kind Kind) *bench {
 		b.stage.host(b, h)
 	}
 	b.w = NewWorld(h, b.store)
+	b.w.Acts = b.stage.acts
 	attrs := samples[kind.Name](t)
 	if problems := kind.Check(attrs); len(problems) > 0 {
 		t.Fatalf("%v: %v", attrs, problems)

@@ -215,16 +215,16 @@ func dress(w *World, n Node, g, was *scrolls.Glyph, beneath, now Node, mode int)
 // setOwner resolves the declared owner and group.
 func (w *World) setOwner(n *Node, g *scrolls.Glyph) error {
 	if name, ok := g.Attrs["owner"].(string); ok {
-		uid, err := w.Host.userID(name)
+		uid, err := w.userFor(g, "owner", name)
 		if err != nil {
-			return &AttrError{Attr: "owner", Summary: "Unknown owner", Err: err}
+			return err
 		}
 		n.UID = uid
 	}
 	if name, ok := g.Attrs["group"].(string); ok {
-		gid, err := w.Host.groupID(name)
+		gid, err := w.groupFor(g, "group", name)
 		if err != nil {
-			return &AttrError{Attr: "group", Summary: "Unknown group", Err: err}
+			return err
 		}
 		n.GID = gid
 	}
@@ -234,7 +234,9 @@ func (w *World) setOwner(n *Node, g *scrolls.Glyph) error {
 // An AttrError is what is wrong with one attribute on this host.
 type AttrError struct {
 	// Glyph, where set, is the one of several that it is about.
-	Glyph   *scrolls.Glyph
+	Glyph *scrolls.Glyph
+	// Other, where set, is a glyph that it clashes with.
+	Other   *scrolls.Glyph
 	Attr    string
 	Summary string
 	Err     error

@@ -10,7 +10,13 @@ import (
 // FoundShown is a record's found state as it may be shown: without size and hash where
 // a layer on it is secret.
 func FoundShown(rec *state.Record) json.RawMessage {
-	if IsUnknown(rec.Found) || rec.Sort != PathSort {
+	if IsUnknown(rec.Found) {
+		return rec.Found
+	}
+	if r, ok := Reconcilers[rec.Sort].(Shower); ok {
+		return r.ShowFound(rec.Found)
+	}
+	if rec.Sort != PathSort {
 		return rec.Found
 	}
 	hide := false
@@ -28,6 +34,11 @@ func FoundShown(rec *state.Record) json.RawMessage {
 // A Teller is a reconciler that tells a found state of its own to a person.
 type Teller interface {
 	TellFound(found json.RawMessage) string
+}
+
+// A Shower is a reconciler whose found states hold more than may be shown.
+type Shower interface {
+	ShowFound(found json.RawMessage) json.RawMessage
 }
 
 // IsUnknown says that a record does not know what was there before golem.

@@ -49,6 +49,7 @@ type Host struct {
 	rootfd int
 	mu     sync.Mutex
 	users  *names
+	unborn unborn
 	apt    aptLists
 	// unitFiles says that a unit file was changed since systemd last read them.
 	unitFiles bool

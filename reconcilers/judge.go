@@ -143,10 +143,10 @@ func (k *work) brief(n Node, g *scrolls.Glyph) string {
 		}
 	}
 	if _, ok := g.Attrs["owner"]; ok {
-		parts = append(parts, "owner "+k.w.Host.userName(n.UID))
+		parts = append(parts, "owner "+k.userText(n.UID))
 	}
 	if _, ok := g.Attrs["group"]; ok {
-		parts = append(parts, "group "+k.w.Host.groupName(n.GID))
+		parts = append(parts, "group "+k.groupText(n.GID))
 	}
 	if n.Type == File && !secret(g) {
 		parts = append(parts, bytesText(n.Size))
@@ -176,10 +176,10 @@ func (k *work) changeReason(g *scrolls.Glyph) string {
 		parts = append(parts, change("mode", fmt.Sprintf("%04o", from.Mode), fmt.Sprintf("%04o", to.Mode)))
 	}
 	if to.UID != Any && from.UID != to.UID {
-		parts = append(parts, change("owner", k.w.Host.userName(from.UID), k.w.Host.userName(to.UID)))
+		parts = append(parts, change("owner", k.userText(from.UID), k.userText(to.UID)))
 	}
 	if to.GID != Any && from.GID != to.GID {
-		parts = append(parts, change("group", k.w.Host.groupName(from.GID), k.w.Host.groupName(to.GID)))
+		parts = append(parts, change("group", k.groupText(from.GID), k.groupText(to.GID)))
 	}
 	switch {
 	case to.Type == Link:

@@ -85,10 +85,14 @@ func (surfaces) Sweep(_ context.Context, w *World) ([]*Turn, error) {
 		return turns, nil
 	}
 	sort.Strings(forget)
+	is, err := w.look(forget[0]) // it stays as it is, and so it is told
+	if err != nil {
+		return nil, err
+	}
 	last := &Turn{Request: Request{Sort: PathSort, Late: true, Resource: forget[0]}}
 	last.Step = &state.Step{Sort: PathSort, Resource: forget[0]}
-	last.shift = &shift{path: forget[0], from: absent(), to: absent(), temp: tempPrefix + "none"}
-	last.encodeStep(absent())
+	last.shift = &shift{path: forget[0], from: is, to: is, temp: tempPrefix + "none"}
+	last.encodeStep(is)
 	for _, dir := range forget {
 		last.setLedger(w, dir, nil)
 	}

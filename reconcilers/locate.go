@@ -165,7 +165,7 @@ func (w *World) declared(g *scrolls.Glyph, kind Kind, resource string) Node {
 		n.Mode = mode
 	}
 	if w.setOwner(&n, g) != nil {
-		n.UID = Any // Turn reports it
+		n.UID = w.Host.standIn(userSort, str(g.Attrs, "owner")) // Turn reports an unknown one
 	}
 	if n.Type == Link {
 		n.Target = Bytes(str(g.Attrs, "target"))

@@ -127,6 +127,9 @@ func (h *Host) userName(uid int) string {
 	if name, ok := h.names().userNames[uid]; ok {
 		return name
 	}
+	if name := h.unbornName(uid); name != "" {
+		return name
+	}
 	return strconv.Itoa(uid)
 }
 
@@ -134,5 +137,21 @@ func (h *Host) groupName(gid int) string {
 	if name, ok := h.names().grpNames[gid]; ok {
 		return name
 	}
+	if name := h.unbornName(gid); name != "" {
+		return name
+	}
 	return strconv.Itoa(gid)
+}
+
+// ownerOf is the user or group that the name services give a number to; "" for none.
+func (h *Host) ownerOf(database string, id int) string {
+	if !h.Live() {
+		return ""
+	}
+	out, err := h.Run(context.Background(), 10*time.Second, "getent", "--", database, strconv.Itoa(id))
+	if err != nil {
+		return ""
+	}
+	name, _, _ := strings.Cut(string(out.Stdout), ":")
+	return name
 }

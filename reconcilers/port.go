@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"sort"
 
 	"golem/scrolls"
@@ -164,6 +165,8 @@ type Turn struct {
 	// Far says that the turn looked at more than its resource: any step before it in the
 	// run may have moved what it saw.
 	Far bool
+	// Touches are paths that the turn makes or changes beside its resource.
+	Touches []string
 	// Keeps are what the turn displaces that nobody declared.
 	Keeps []state.Kept
 	// Acts says whether the host is changed at all.
@@ -205,7 +208,7 @@ type Change struct {
 // All are the kinds of glyph there are. A new kind is one line here.
 var All = []Kind{
 	fileKind, directoryKind, linkKind, lineKind, regionKind, entryKind, aptKind, serviceKind, processKind, commandKind,
-	containerKind, networkKind,
+	containerKind, networkKind, userKind, groupKind,
 }
 
 // Reconcilers are the keepers of resources, by sort.
@@ -213,6 +216,7 @@ var Reconcilers = map[string]Reconciler{
 	PathSort: surfaces{}, PackageSort: packages{}, UnitSort: units{}, processSort: processes{},
 	commandSort:   sole[commandState]{sort: commandSort, own: commands{}},
 	ContainerSort: containerKeeper, NetworkSort: networkKeeper, imageSort: imageKeeper,
+	userSort: soleUsers, groupSort: soleGroups,
 }
 
 // Kinds returns what the language needs of every kind.
@@ -266,13 +270,17 @@ func Batch(turns []*Turn) []*Turn {
 	return turns[:Of(turns[0].Request).Batch(turns[:end])]
 }
 
+// lateRank is a sort's place in the last wave: accounts go behind what belongs to them, and
+// groups behind users.
+func lateRank(sort string) int { return slices.Index([]string{PathSort, userSort, groupSort}, sort) }
+
 // SortLate puts the turns of a last wave in order: what may hold files first, then
-// paths, deepest first.
+// paths, deepest first, then users and groups.
 func SortLate(turns []*Turn) {
 	sort.SliceStable(turns, func(i, j int) bool {
 		a, b := turns[i], turns[j]
-		if (a.Sort == PathSort) != (b.Sort == PathSort) {
-			return b.Sort == PathSort
+		if rank := lateRank(a.Sort) - lateRank(b.Sort); rank != 0 {
+			return rank < 0
 		}
 		if a.Sort != b.Sort {
 			return a.Sort < b.Sort

@@ -98,7 +98,13 @@ func (processes) Turn(ctx context.Context, w *World, r Request) (*Turn, error) {
 			return nil, err
 		}
 	}
-	if k.want.timed && (r.Record == nil || CID(k.old0()) != CID(r.Set[0])) {
+	fresh := len(r.Set) > 0 && (r.Record == nil || CID(k.old0()) != CID(r.Set[0]))
+	if fresh {
+		if err := w.knowsUser(r.Set[0]); err != nil {
+			return nil, err
+		}
+	}
+	if k.want.timed && fresh {
 		if err := checkCalendar(ctx, w, str(r.Set[0].Attrs, "schedule")); err != nil {
 			return nil, err
 		}
@@ -206,6 +212,16 @@ func (k *processWork) refuse(ctx context.Context, w *World) error {
 func (w *World) going(p string) bool {
 	n, ok := w.over[p]
 	return ok && n.Type == Absent
+}
+
+// knowsUser refuses a process whose user is not there by then.
+func (w *World) knowsUser(g *scrolls.Glyph) error {
+	name := str(g.Attrs, "user")
+	if name == "" {
+		return nil
+	}
+	_, err := w.userFor(g, "user", name)
+	return err
 }
 
 // checkCalendar has systemd read a schedule before anything is touched for it.

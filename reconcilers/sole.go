@@ -1,7 +1,6 @@
 package reconcilers
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -77,6 +76,23 @@ type stayer[S any] interface {
 	stays(m motion[S], whole bool) string
 }
 
+// A noter is an owner whose S holds more than what is compared: notes of what golem did,
+// which no look can tell.
+type noter[S any] interface {
+	// carry puts the notes of what golem left on what is seen now.
+	carry(now, left S) S
+	// sight is the part of a thing that is compared; it is encoded.
+	sight(s S) any
+}
+
+// A settler is an owner that has to see what the turns before leave before it knows what
+// becomes of a thing.
+type settler[S any] interface {
+	// settle has another look at what was worked out, in the order of the run. Where that is
+	// enacted, planned is what it had settled in the plan, which was approved.
+	settle(w *World, v view[S], g goal[S], planned *goal[S]) (goal[S], error)
+}
+
 // A view is all there is to know of a thing when a turn is worked out.
 type view[S any] struct {
 	Request
@@ -109,6 +125,8 @@ type goal[S any] struct {
 	// destroys says that the thing is made anew, and something of it lost.
 	destroys bool
 	keeps    []state.Kept
+	// touches are paths that the step makes or changes.
+	touches []string
 	// forget leaves the thing as it is and drops it from the journal.
 	forget bool
 	// postpone leaves it to the run's last wave, which works the turn out anew: what is in
@@ -160,9 +178,11 @@ func (m motion[S]) glyphOf() *scrolls.Glyph {
 	return m.glyph
 }
 
-// soleWork is what one turn does.
+// soleWork is what one turn does, and what it was worked out from.
 type soleWork[S any] struct {
 	m     motion[S]
+	v     view[S]
+	g     goal[S]
 	lacks error
 }
 
@@ -234,7 +254,7 @@ func (r sole[S]) Turn(ctx context.Context, w *World, req Request) (*Turn, error)
 	if err != nil {
 		return nil, err
 	}
-	t := &Turn{Request: req, Seen: soleSight(encode(v.now))}
+	t := &Turn{Request: req, Seen: r.sight(v.now)}
 	if len(req.Set) > 0 && req.Blind && v.old != nil && CID(v.old) == CID(v.glyph) && !v.renamed() {
 		t.Noops = []scrolls.Key{v.glyph.Key}
 		return t, nil
@@ -298,19 +318,27 @@ func (r sole[S]) view(ctx context.Context, w *World, req Request) (view[S], erro
 	}
 	if v.first() {
 		v.found = v.now
+	} else if n, ok := r.own.(noter[S]); ok {
+		v.now = n.carry(v.now, v.left)
 	}
 	return v, err
 }
 
+// sight is what is compared of a thing.
+func (r sole[S]) sight(s S) soleSight {
+	if n, ok := r.own.(noter[S]); ok {
+		return soleSight(encode(n.sight(s)))
+	}
+	return soleSight(encode(s))
+}
+
 // judge makes the step and tells it.
 func (r sole[S]) judge(t *Turn, v view[S], g goal[S]) {
-	t.Acts = !bytes.Equal(encode(v.now), encode(g.to))
+	t.Acts = r.sight(v.now) != r.sight(g.to)
 	t.Leaves, t.Wild, t.Keeps, t.Units = g.to, g.wild && t.Acts, g.keeps, g.units
-	t.Fresh, t.Far = g.fresh && t.Acts, g.far
-	t.work = &soleWork[S]{
-		m:     motion[S]{resource: t.Resource, from: v.now, to: g.to, now: v.now, glyph: v.glyph, old: v.old, reverse: len(t.Set) == 0},
-		lacks: g.lacks,
-	}
+	t.Fresh, t.Far, t.Touches = g.fresh && t.Acts, g.far, g.touches
+	m := motion[S]{resource: t.Resource, from: v.now, to: g.to, now: v.now, glyph: v.glyph, old: v.old, reverse: len(t.Set) == 0}
+	t.work = &soleWork[S]{m, v, g, g.lacks}
 	step := &state.Step{
 		Lineage: t.Lineage, Leaf: t.Leaf, Sort: r.sort, Resource: t.Resource, Before: t.Record,
 		Inverse: encode(v.now), Expect: encode(g.to),
@@ -386,6 +414,9 @@ func (r sole[S]) record(v view[S], g goal[S], changed bool) *state.Record {
 
 // Fit implements Reconciler: what comes after takes the turn for done.
 func (r sole[S]) Fit(w *World, t *Turn) error {
+	if err := r.settle(w, t); err != nil {
+		return err
+	}
 	if k, ok := t.work.(*soleWork[S]); ok && t.Acts {
 		if k.lacks != nil && !w.Stirred {
 			return k.lacks
@@ -396,8 +427,36 @@ func (r sole[S]) Fit(w *World, t *Turn) error {
 			}
 		}
 	}
-	if s, ok := t.Leaves.(S); ok && t.Acts {
+	if s, ok := t.Leaves.(S); ok && t.Acts && !w.Acts {
 		r.foresee(w, t.Resource, s)
+	}
+	return nil
+}
+
+// settle lets the owner have another look at a turn, with what the run does before it.
+func (r sole[S]) settle(w *World, t *Turn) error {
+	f, ok := r.own.(settler[S])
+	k, works := t.work.(*soleWork[S])
+	if !ok || !works {
+		return nil
+	}
+	var planned *goal[S]
+	if p := t.Planned; p != nil {
+		if k, ok := p.work.(*soleWork[S]); ok {
+			planned = &k.g
+		}
+	}
+	g, err := f.settle(w, k.v, k.g, planned)
+	if err != nil {
+		return err
+	}
+	if g.forget {
+		g.to = k.v.now
+	}
+	t.Changes, t.Noops, t.Step = nil, nil, nil
+	r.judge(t, k.v, g)
+	if g.postpone {
+		t.Postpone, t.Acts, t.Step, t.Leaves = true, false, nil, k.v.now
 	}
 	return nil
 }
@@ -462,8 +521,8 @@ func (r sole[S]) Undo(ctx context.Context, w *World, store Store, s *state.Step)
 
 // inverse is the motion that takes a step back, and whether the step did anything.
 func (r sole[S]) inverse(s *state.Step) (m motion[S], acts bool, err error) {
-	if bytes.Equal(s.Inverse, s.Expect) || len(s.Inverse) == 0 {
-		return m, false, nil // only its record changed
+	if len(s.Inverse) == 0 {
+		return m, false, nil
 	}
 	m = motion[S]{resource: s.Resource, reverse: true, undo: true, step: s}
 	for _, part := range s.Glyphs {
@@ -480,9 +539,9 @@ func (r sole[S]) inverse(s *state.Step) (m motion[S], acts bool, err error) {
 		err = json.Unmarshal(s.Expect, &m.from)
 	}
 	if err != nil {
-		err = fmt.Errorf("read the step on %s %s: %w", r.sort, s.Resource, err)
+		return m, false, fmt.Errorf("read the step on %s %s: %w", r.sort, s.Resource, err)
 	}
-	return m, true, err
+	return m, r.sight(m.from) != r.sight(m.to), nil // else only its record changed
 }
 
 // Foresee implements Reconciler.
@@ -519,12 +578,21 @@ func (r sole[S]) Stays(s *state.Step, whole bool) string {
 }
 
 // TellFound implements Teller.
-func (sole[S]) TellFound(found json.RawMessage) string {
-	var none S
-	if bytes.Equal(found, encode(none)) {
+func (r sole[S]) TellFound(found json.RawMessage) string {
+	shown := r.ShowFound(found)
+	if string(shown) == "null" {
 		return "nothing"
 	}
-	return string(found)
+	return string(shown)
+}
+
+// ShowFound implements Shower.
+func (r sole[S]) ShowFound(found json.RawMessage) json.RawMessage {
+	var s S
+	if json.Unmarshal(found, &s) != nil {
+		return encode("something this golem cannot read")
+	}
+	return encode(r.own.show(s))
 }
 
 // A soleSight is what a turn saw of a thing.

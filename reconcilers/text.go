@@ -91,8 +91,11 @@ func (k *work) pathView() map[string]any {
 }
 
 func (k *work) ownerText(n Node) string {
-	return k.w.Host.userName(n.UID) + ":" + k.w.Host.groupName(n.GID)
+	return k.userText(n.UID) + ":" + k.groupText(n.GID)
 }
+
+func (k *work) userText(uid int) string  { return madeLater(k.w.Host.userName(uid), uid) }
+func (k *work) groupText(gid int) string { return madeLater(k.w.Host.groupName(gid), gid) }
 
 // diff is the diff of two files' bytes where both are at hand or small enough to be
 // fetched, a missing file counting as empty.

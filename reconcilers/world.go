@@ -32,6 +32,8 @@ type World struct {
 	// InForce is the glyph that a key stands for when the run is over, of any lineage; nil
 	// for none.
 	InForce func(key scrolls.Key) *scrolls.Glyph
+	// Before says whether the scroll has one key's glyph before another's.
+	Before func(key, other scrolls.Key) bool
 	// Records are those of the journal, by RecordKey, as the run so far leaves them.
 	Records map[string]*state.Record
 	// TakenBack are the steps that a rollback undoes, oldest first: what ran before them and
@@ -64,6 +66,7 @@ func NewWorld(h *Host, blobs Blobs) *World {
 		Host: h, Blobs: &turnstile{blobs: blobs}, Ledger: map[string]*state.Entry{},
 		Needed: func(string) bool { return false }, Where: func(scrolls.Key) string { return "" },
 		Declares: func(string, string) *scrolls.Glyph { return nil },
+		Before:   func(key, other scrolls.Key) bool { return false },
 		InForce:  func(scrolls.Key) *scrolls.Glyph { return nil }, Timeout: scrolls.BuiltinPolicy.Timeout,
 		over: map[string]Node{}, seen: map[string]Node{},
 		dirOK: map[string]error{}, d: h.newDirs(), desk: &desk{on: map[string]any{}},

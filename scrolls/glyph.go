@@ -101,7 +101,7 @@ func (l *loader) attribute(g *Glyph, kind *kindInfo, attr *hclsyntax.Attribute, 
 		return
 	}
 	value, marks := value.UnmarkDeep()
-	secret := len(marks) > 0
+	secret := len(marks) > 0 || spec.Secret
 	if value.IsNull() && !spec.Null {
 		delete(g.Where, attr.Name)
 		return

@@ -62,6 +62,8 @@ type Attr struct {
 	TypeText string
 	// Null takes null for a value; elsewhere it means that the attribute is not written.
 	Null bool
+	// Secret says that the value is never shown, wherever it comes from.
+	Secret bool
 	// Hint is added to the message when the type is wrong, and Sensitive when the value is
 	// part of the key, and must not be shown.
 	Hint      string

@@ -1,0 +1,100 @@
+package reconcilers
+
+import (
+	"fmt"
+
+	"golem/scrolls"
+)
+
+// An owner may be a user that the same run makes first. Until it is there its number is
+// not known: a plan has a number below Any in its place, another for each name.
+
+// unborn are the users and groups that a run is to make, by the number that stands for
+// theirs.
+type unborn struct {
+	ids   map[string]int // by sort and name
+	names map[int]string
+}
+
+// standIn is the number that stands for a user or group until it is made.
+func (h *Host) standIn(sort, name string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.unborn.ids == nil {
+		h.unborn = unborn{ids: map[string]int{}, names: map[int]string{}}
+	}
+	key := RecordKey(sort, name)
+	id, ok := h.unborn.ids[key]
+	if !ok {
+		id = Any - 1 - len(h.unborn.ids)
+		h.unborn.ids[key], h.unborn.names[id] = id, name
+	}
+	return id
+}
+
+// unbornName is whom a number stands for; "" for a number that is one.
+func (h *Host) unbornName(id int) string {
+	if id >= 0 {
+		return ""
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.unborn.names[id]
+}
+
+// madeLater marks a name for people, where the number behind it is not known yet.
+func madeLater(name string, id int) string {
+	if id < Any {
+		return name + " (made in this run)"
+	}
+	return name
+}
+
+// userFor is the number of a user that a glyph names: of one that is there, or one that
+// an earlier glyph of the run makes.
+func (w *World) userFor(g *scrolls.Glyph, attr, name string) (int, error) {
+	uid, err := w.Host.userID(name)
+	if err == nil {
+		return uid, nil
+	}
+	maker := w.Declares(userSort, name)
+	if err := w.born(g, attr, "user", name, maker); err != nil || maker != nil && !w.Acts {
+		return w.Host.standIn(userSort, name), err
+	}
+	return 0, unknown(attr, "user", err)
+}
+
+// groupFor is userFor of a group, which a user's glyph may make, too.
+func (w *World) groupFor(g *scrolls.Glyph, attr, name string) (int, error) {
+	gid, err := w.Host.groupID(name)
+	if err == nil {
+		return gid, nil
+	}
+	maker := w.Declares(groupSort, name)
+	if maker == nil {
+		if maker = w.Declares(userSort, name); maker != nil && str(maker.Attrs, "group") != "" {
+			maker = nil
+		}
+	}
+	if err := w.born(g, attr, "group", name, maker); err != nil || maker != nil && !w.Acts {
+		return w.Host.standIn(groupSort, name), err
+	}
+	return 0, unknown(attr, "group", err)
+}
+
+func unknown(attr, what string, err error) error {
+	summary := map[bool]string{true: "Unknown owner", false: "Unknown " + what}[attr == "owner"]
+	return &AttrError{Attr: attr, Summary: summary, Err: err}
+}
+
+// born refuses a user or group that is made only after the glyph that names it.
+func (w *World) born(g *scrolls.Glyph, attr, what, name string, maker *scrolls.Glyph) error {
+	if maker == nil || w.Acts || w.Before(maker.Key, g.Key) {
+		return nil
+	}
+	return &AttrError{
+		Glyph: g, Attr: attr, Other: maker, Summary: "Made too late",
+		Err: fmt.Errorf("no %s is called %q here yet, and %s, which makes it, is enacted only after this. "+
+			"What is written first is done first: move %s up, above this", what, name, maker.Key, maker.Key),
+	}
+}

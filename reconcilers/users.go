@@ -1,0 +1,332 @@
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"golem/scrolls"
+)
+
+// userSort is the sort of local users; a resource is a login name.
+const userSort = "user"
+
+// users keeps local users: their lines in the account files, the groups they are in, their
+// home, and keys that open them.
+type users struct{}
+
+var (
+	soleUsers  = sole[userState]{sort: userSort, own: users{}}
+	soleGroups = sole[groupState]{sort: groupSort, own: groups{}}
+)
+
+// A userState is all that golem knows of a user. Lines are as they stand in the files.
+type userState struct {
+	There  bool     `json:"there"`
+	Passwd string   `json:"passwd,omitempty"`
+	Shadow string   `json:"shadow,omitempty"`
+	SubUID []string `json:"subuid,omitempty"`
+	SubGID []string `json:"subgid,omitempty"`
+	// In are the groups that list it, by name.
+	In []membership `json:"in,omitempty"`
+	// Own and OwnShadow are the lines of the group of its own name.
+	Own       string `json:"own,omitempty"`
+	OwnShadow string `json:"own_shadow,omitempty"`
+	// Home says that its home directory is there, and Keys is its authorized_keys.
+	Home bool    `json:"home,omitempty"`
+	Keys *string `json:"keys,omitempty"`
+
+	// What follows is not compared. Group is the primary group's name, Places where lines
+	// stand, KeysTime when the keys were written.
+	Group    string         `json:"group,omitempty"`
+	Places   map[string]int `json:"places,omitempty"`
+	KeysTime int64          `json:"keys_time,omitempty"`
+	userNotes
+	// Files are what is in a home that goes.
+	Files []pkgFile `json:"files,omitempty"`
+}
+
+// userNotes are what golem did to a user and still stands.
+type userNotes struct {
+	Set    []string `json:"set,omitempty"`    // attributes it changed
+	Joined []string `json:"joined,omitempty"` // groups it put the user into,
+	Left   []string `json:"left,omitempty"`   // and took it out of
+	Added  []string `json:"added,omitempty"`  // keys
+	// MadeHome is the home that it made, MadeUp directories on the way there.
+	MadeHome string   `json:"made_home,omitempty"`
+	MadeUp   []string `json:"made_up,omitempty"`
+	MadeSSH  bool     `json:"made_ssh,omitempty"`
+}
+
+// A membership is a user's place in a group. At and AtShadow count from 0; -1 is for a
+// file that does not list it.
+type membership struct {
+	Group    string `json:"group"`
+	At       int    `json:"at"`
+	AtShadow int    `json:"at_shadow"`
+}
+
+func (s userState) uid() int { return idOf(s.Passwd, pwUID) }
+func (s userState) gid() int { return idOf(s.Passwd, pwGID) }
+
+func (s userState) in(group string) bool {
+	return slices.ContainsFunc(s.In, func(m membership) bool { return m.Group == group })
+}
+
+// groups are the names of those it is in.
+func (s userState) groups() []string {
+	var names []string
+	for _, m := range s.In {
+		names = append(names, m.Group)
+	}
+	return names
+}
+
+func (users) resource(g *scrolls.Glyph) string { return str(g.Attrs, "name") }
+
+func (users) prepare(ctx context.Context, w *World, glyphs []*scrolls.Glyph, resources []string) ([]Mistake, error) {
+	w.asked(userSort, resources)
+	mistakes, err := needTools(ctx, w, glyphs, "useradd", "A user")
+	return append(mistakes, sameNumbers(glyphs, "uid")...), err
+}
+
+// needTools says which glyphs cannot be on this host for want of a tool.
+func needTools(ctx context.Context, w *World, glyphs []*scrolls.Glyph, tool, what string) ([]Mistake, error) {
+	var mistakes []Mistake
+	wrong := func(summary, detail string) {
+		for _, g := range glyphs {
+			mistakes = append(mistakes, Mistake{Glyph: g, Problem: scrolls.Problem{Summary: summary, Detail: detail}})
+		}
+	}
+	if len(glyphs) == 0 {
+		return nil, nil
+	}
+	if !w.Host.Live() {
+		wrong("Needs a live host", what+" is made by the host's own tools, and this is a file tree, not a running host.")
+		return mistakes, nil
+	}
+	if _, err := w.Host.Run(ctx, lookTime, tool, "--help"); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		wrong("Needs "+tool, fmt.Sprintf("%s is made with %s, which does not run here: %v.", what, tool, err))
+	}
+	return mistakes, nil
+}
+
+// look reads the user's lines, and looks at its home.
+func (users) look(_ context.Context, w *World, name string) (userState, error) {
+	all, err := w.accounts()
+	if err != nil {
+		return userState{}, err
+	}
+	s := userState{Places: map[string]int{}, SubUID: all.all(subuidFile, name), SubGID: all.all(subgidFile, name)}
+	take := func(file string) string {
+		line, at := all.line(file, name)
+		if at >= 0 {
+			s.Places[file] = at
+		}
+		return line
+	}
+	s.Passwd, s.Shadow, s.Own, s.OwnShadow = take(passwdFile), take(shadowFile), take(groupFile), take(gshadowFile)
+	for _, file := range []string{subuidFile, subgidFile} {
+		take(file)
+	}
+	s.There = s.Passwd != ""
+	s.In = membershipsOf(all, name)
+	s.Group = all.byID(groupFile, s.gid())
+	if s.There {
+		err = w.lookHome(&s)
+	}
+	return s, err
+}
+
+// membershipsOf lists the groups that list a user, sorted.
+func membershipsOf(all accounts, name string) []membership {
+	found := map[string]membership{}
+	at := func(group string) membership {
+		if m, ok := found[group]; ok {
+			return m
+		}
+		return membership{group, -1, -1}
+	}
+	for _, line := range all[groupFile] {
+		if i := slices.Index(members(line), name); i >= 0 {
+			m := at(field(line, 0))
+			m.At = i
+			found[m.Group] = m
+		}
+	}
+	for _, line := range all[gshadowFile] {
+		if i := slices.Index(members(line), name); i >= 0 {
+			m := at(field(line, 0))
+			m.AtShadow = i
+			found[m.Group] = m
+		}
+	}
+	var in []membership
+	for _, group := range slices.Sorted(maps.Keys(found)) {
+		in = append(in, found[group])
+	}
+	return in
+}
+
+// carry implements noter.
+func (users) carry(now, left userState) userState {
+	now.userNotes = left.userNotes
+	return now
+}
+
+// sight implements noter: places and notes are not compared, nor is the group of its own
+// name, which may be another glyph's.
+func (users) sight(s userState) any {
+	return []any{s.There, s.Passwd, s.Shadow, s.SubUID, s.SubGID, s.groups(), s.Home, s.Keys}
+}
+
+// back is what undeclaring leaves of a user.
+func (u users) back(_ context.Context, w *World, v view[userState]) (goal[userState], error) {
+	switch {
+	case !v.now.There:
+		return goal[userState]{forget: true, reason: "it is gone already"}, nil
+	case v.found.There && v.now.uid() != v.found.uid(), !v.found.There && v.now.uid() != v.left.uid():
+		return goal[userState]{forget: true, reason: fmt.Sprintf("another user has the name by now (uid %d); left as it is", v.now.uid())}, nil
+	case !v.found.There:
+		return u.gone(v), nil
+	}
+	k := newUserWork(w, v)
+	for _, attr := range slices.Clone(v.left.Set) {
+		k.revert(attr)
+	}
+	k.leaveGroups(v.left.Joined)
+	k.rejoin(v.left.Left)
+	k.dropKeys(v.left.Added)
+	k.to.userNotes = userNotes{}
+	g := goal[userState]{to: k.to, effect: "restore", reason: strings.Join(k.said, ", ")}
+	if len(k.said) == 0 {
+		g.reason = "it was there before golem; left as it is"
+	} else {
+		g.reason = "the user stays, it was there before golem: " + g.reason
+	}
+	return g, nil
+}
+
+// gone is a user that golem made, without it.
+func (users) gone(v view[userState]) goal[userState] {
+	to := v.found
+	to.userNotes, to.Places = userNotes{}, v.now.Places
+	if to.Own = v.now.Own; v.found.Own == "" && v.left.Own != "" && idOf(v.now.Own, grGID) == idOf(v.left.Own, grGID) {
+		to.Own = ""
+	}
+	if to.OwnShadow = v.now.OwnShadow; to.Own == "" {
+		to.OwnShadow = v.found.OwnShadow
+	}
+	k := newUserWork(nil, v)
+	k.dropKeys(v.left.Added)
+	to.Keys = k.to.Keys
+	return goal[userState]{to: to, effect: "delete"}
+}
+
+// settle implements settler: whether a user that golem made can go is known when the run's
+// other turns are.
+func (users) settle(w *World, v view[userState], g goal[userState], planned *goal[userState]) (goal[userState], error) {
+	if len(v.Set) > 0 && g.to.Home && !v.now.Home && g.to.MadeHome != "" {
+		err := w.comes(&g)
+		return g, err
+	}
+	if len(v.Set) > 0 || g.effect != "delete" || g.forget {
+		return g, nil
+	}
+	if planned != nil && planned.forget {
+		return *planned, nil
+	}
+	use, err := w.inUse(v.now.uid(), -1, v.now.MadeHome)
+	if err != nil {
+		return g, err
+	}
+	if len(use) > 0 && planned != nil {
+		return g, &InUseError{"user " + v.Resource, use}
+	}
+	later := !v.Late && !w.Acts
+	if len(use) > 0 {
+		g = goal[userState]{forget: true, reason: "golem made it, and it is in use; left: " + someOf(use), postpone: later}
+		return g, nil
+	}
+	g.reason = "golem made it"
+	if v.now.MadeHome == "" {
+		return g, nil
+	}
+	home, strange, err := w.homeHolds(v.now)
+	if err != nil {
+		return g, err
+	}
+	if planned != nil && planned.to.MadeHome != "" {
+		g.reason, g.to.MadeHome = planned.reason, v.now.MadeHome
+		return g, nil
+	}
+	if len(strange) > 0 {
+		g.reason += fmt.Sprintf("; its home %s is left, it holds %s", quote(v.now.MadeHome), someOf(strange))
+		g.to.MadeHome, g.postpone = v.now.MadeHome, later
+		return g, nil
+	}
+	if home {
+		g.reason += ", and its home " + quote(v.now.MadeHome)
+		if !w.Acts {
+			w.predict(v.now.MadeHome, absent())
+		}
+	}
+	return g, nil
+}
+
+// comes tells what comes after of a home that is made.
+func (w *World) comes(g *goal[userState]) error {
+	files, err := w.newHome(g.to)
+	for _, f := range files {
+		if !w.Acts {
+			w.predict(f.Path, f.Node)
+		}
+		g.touches = append(g.touches, f.Path)
+	}
+	return err
+}
+
+// someOf names a few of many.
+func someOf(names []string) string {
+	const few = 5
+	if len(names) <= few {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+}
+
+// show is a user in a plan's JSON.
+func (users) show(s userState) map[string]any {
+	if !s.There {
+		return nil
+	}
+	v := map[string]any{
+		"group": s.Group, "comment": field(s.Passwd, pwComment), "home": field(s.Passwd, pwHome), "shell": field(s.Passwd, pwShell),
+		"groups": listOf(s.groups()),
+	}
+	if uid := s.uid(); uid >= 0 {
+		v["uid"] = uid
+	}
+	if s.Shadow != "" {
+		v["locked"] = strings.HasPrefix(field(s.Shadow, spHash), "!")
+		v["expires"] = expiryText(field(s.Shadow, spExpires))
+	}
+	if s.Keys != nil {
+		v["authorized_keys"] = len(keyLines(*s.Keys))
+	}
+	return v
+}
+
+// homeOf is a user's home directory.
+func (s userState) homeOf() string {
+	if home := field(s.Passwd, pwHome); path.IsAbs(home) {
+		return path.Clean(home)
+	}
+	return ""
+}
