@@ -420,3 +420,41 @@ func TestLawUsersFailure(t *testing.T) {
 		h.check(t)
 	})
 }
+
+// A user that waits for the last wave stays where its leaf failed.
+func TestUserOfALeafThatFailedStays(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives files to others")
+	}
+	h := newUserHost(t)
+	defer h.remove()
+	user := glyph("user", scrolls.Attrs{"name": "ada"})
+	owned := glyph("file", scrolls.Attrs{"path": "/srv/hers", "content": "x", "owner": "ada"})
+	if _, err := h.apply(scrollOf(leafOf("accounts", user), leafOf("files", owned)), "run"); err != nil {
+		t.Fatal(err)
+	}
+	next := leafOf("accounts", fileGlyph("/srv/other", "x"))
+	next.Policy.Retry.MaxAttempts = 1
+	r, err := h.applyWith(scrollOf(next, leafOf("files", fileGlyph("/srv/more", "x"))), "run", func(op, path string) error {
+		if path == "/srv/other" {
+			return unix.EIO
+		}
+		return nil
+	})
+	if err != nil || !r.Partial() {
+		t.Fatalf("%v %s", err, r.Outcome)
+	}
+	if !strings.Contains(planText(t, r.Plan), "user:ada") {
+		t.Fatalf("the plan does not have ada go:\n%s", planText(t, r.Plan))
+	}
+	passwd, err := os.ReadFile(h.root + "/etc/passwd")
+	if err != nil || !strings.Contains(string(passwd), "ada:") {
+		t.Fatalf("ada is gone, though her leaf failed: %v\n%s", err, passwd)
+	}
+	if _, err := h.apply(nil, "run"); err != nil {
+		t.Fatal(err)
+	}
+	if passwd, err = os.ReadFile(h.root + "/etc/passwd"); err != nil || strings.Contains(string(passwd), "ada:") {
+		t.Fatalf("ada is still there: %v\n%s", err, passwd)
+	}
+}
