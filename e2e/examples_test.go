@@ -23,6 +23,8 @@ type call struct {
 	uid int // 0: whoever runs the tests
 	env []string
 	dir string
+	// stdin is what it reads; "" for nothing.
+	stdin string
 }
 
 // An answer is what a run of golem said.
@@ -42,6 +44,9 @@ func (c call) golem(t *testing.T, args ...string) answer {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.Dir = &stdout, &stderr, c.dir
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "TERM=dumb", "HOME=/nonexistent"}, c.env...)
+	if c.stdin != "" {
+		cmd.Stdin = strings.NewReader(c.stdin)
+	}
 	if c.uid != 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(c.uid), Gid: uint32(c.uid)}}
 	}

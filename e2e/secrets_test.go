@@ -1,0 +1,205 @@
+package e2e
+
+import (
+	"crypto/md5"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// theSecret stands in every place where a scroll can have one, and nowhere else.
+const theSecret = "s3cret-Value-9/+x"
+
+// secretScroll has it in files, lines, blocks, entries, templates, for_each's values,
+// inputs and outputs of modules, arguments of functions, and validation.
+var secretScroll = map[string]string{
+	"main.hcl": `
+name = "web"
+variable "password" {
+  type      = string
+  sensitive = true
+  validation {
+    condition     = length(var.password) > 3
+    error_message = "${var.password} is too short."
+  }
+}
+locals {
+  users = { ann = var.password, bob = "${var.password}-bob" }
+}
+scroll "plain" {
+  file "/etc/token" { content = "${var.password}\n" }
+  file "/etc/template" { content = templatefile("t.tftpl", { p = var.password }) }
+  file "/etc/hashed" { content = sha256(var.password) }
+  file "user" {
+    for_each = local.users
+    path     = "/etc/user-${each.key}"
+    content  = each.value
+  }
+  line "password" {
+    path  = "/etc/shared"
+    line  = "password=${var.password}"
+    match = "^password="
+  }
+  region "block" {
+    path    = "/etc/shared"
+    content = "in a block: ${var.password}"
+  }
+  entry "json" {
+    path  = "/etc/app.json"
+    key   = "auth.password"
+    value = var.password
+  }
+  entry "member" {
+    path  = "/etc/app.yaml"
+    key   = "tokens"
+    value = [var.password, { deep = var.password }]
+  }
+  entry "env" {
+    path   = "/etc/app.env"
+    format = "env"
+    key    = "PASSWORD"
+    value  = var.password
+  }
+}
+scroll "module" {
+  source   = "./db"
+  password = var.password
+}
+scroll "after" {
+  file "/etc/url" { content = scroll.module.url }
+}
+`,
+	"t.tftpl": "password is ${p}\n",
+	"db/db.hcl": `
+variable "password" {}
+file "/etc/db" { content = "db ${var.password}\n" }
+output "url" { value = "db://${var.password}@host" }
+`,
+}
+
+// forms are the shapes in which a secret could show: itself, encoded, hashed, alone and
+// with the end of its line.
+func forms(secret string) []string {
+	all := []string{secret, strings.ReplaceAll(secret, "/", `\/`), strings.ReplaceAll(secret, "/", "%2F")}
+	for _, text := range []string{secret, secret + "\n", "password is " + secret + "\n", "password=" + secret, "db " + secret + "\n"} {
+		sha, md := sha256.Sum256([]byte(text)), md5.Sum([]byte(text))
+		all = append(all, base64.StdEncoding.EncodeToString([]byte(text)), hex.EncodeToString([]byte(text)),
+			hex.EncodeToString(sha[:]), hex.EncodeToString(sha[:])[:12], hex.EncodeToString(md[:]))
+	}
+	return all
+}
+
+// TestSecretsAreInNothingThatGolemPrintsOrWrites runs every command on a scroll with a secret
+// in every place, and looks for it, plain, encoded or hashed, in all that was printed and in
+// every file that was written, but for the journal and the host itself.
+func TestSecretsAreInNothingThatGolemPrintsOrWrites(t *testing.T) {
+	s := newStage(t)
+	dir := filepath.Dir(s.root)
+	scroll := filepath.Join(dir, "site")
+	for name, text := range secretScroll {
+		path := filepath.Join(scroll, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.write(t, "etc/shared", "one\npassword=found\ntwo\n")
+	s.write(t, "etc/app.json", "{\n  \"auth\": {\"user\": \"x\"}\n}\n")
+	common := []string{"--root", s.root, "--state", filepath.Join(dir, "journal", "planroom.db")}
+	var said strings.Builder
+	golem := func(code int, args ...string) {
+		t.Helper()
+		all := append(slices.Clone(common), args...)
+		a := call{env: []string{"GOLEM_VAR_password=" + theSecret}, stdin: "var.password\nlocal.users\nnosuch(var.password)\n"}.golem(t, all...)
+		if a.code != code {
+			t.Errorf("golem %s exits %d, not %d:\n%s%s", strings.Join(args, " "), a.code, code, a.stdout, a.stderr)
+		}
+		said.WriteString("$ golem " + strings.Join(args, " ") + "\n" + a.stdout + a.stderr)
+	}
+	saved := filepath.Join(dir, "out", "web.plan")
+	if err := os.Mkdir(filepath.Dir(saved), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	golem(0, "validate", scroll)
+	golem(0, "validate", "--json", scroll)
+	for _, more := range [][]string{{}, {"--json"}, {"--markdown"}, {"--drift"}, {"--drift", "--json"}, {"--out", saved}} {
+		golem(0, append(append([]string{"plan"}, more...), scroll)...)
+	}
+	golem(0, "graph", scroll)
+	golem(1, "console", scroll)
+	golem(0, "show", saved)
+	golem(0, "show", "--json", saved)
+	golem(0, "apply", "--auto-approve", saved)
+	golem(5, "apply", "--auto-approve", saved)
+	s.write(t, "etc/token", "by hand\n")
+	golem(0, "plan", "--drift", scroll)
+	golem(0, "plan", "--drift", "--json", scroll)
+	golem(0, "apply", "--auto-approve", "--json", scroll)
+	for _, more := range [][]string{{"list"}, {"list", "--json"}, {"check"}, {"export"}} {
+		golem(0, append([]string{"state"}, more...)...)
+	}
+	for _, key := range []string{
+		"file:/etc/token", "file:/etc/user-ann", "line:/etc/shared:^password=", "region:/etc/shared:block", "entry:/etc/app.json:auth.password",
+		"entry:/etc/app.yaml:tokens", "entry:/etc/app.env:PASSWORD", "file:/etc/db", "file:/etc/url",
+	} {
+		golem(0, "state", "show", key)
+		golem(0, "state", "show", "--json", key)
+	}
+	golem(0, "history")
+	golem(0, "history", "--json")
+	for _, more := range [][]string{{}, {"--json"}} {
+		golem(0, append([]string{"show", "1"}, more...)...)
+		golem(0, append([]string{"show", "2"}, more...)...)
+		golem(0, append([]string{"kept", "list"}, more...)...)
+	}
+	golem(0, "plan", "--destroy", scroll)
+	golem(0, "plan", "--destroy", "--json", scroll)
+	golem(0, "destroy", "--auto-approve", scroll)
+	golem(0, "show", "--json")
+
+	for _, shown := range []string{"(secret)", "(sensitive value)", "file:/etc/user-bob", `"sensitive": true`} {
+		if !strings.Contains(said.String(), shown) {
+			t.Errorf("%s is nowhere in what golem printed", shown)
+		}
+	}
+	for _, form := range forms(theSecret) {
+		for _, line := range strings.Split(said.String(), "\n") {
+			if strings.Contains(line, form) {
+				t.Errorf("%q is in what golem printed: %s", form, line)
+			}
+		}
+	}
+	if t.Failed() {
+		t.Log(said.String())
+	}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasPrefix(path, filepath.Join(dir, "journal")) || strings.HasPrefix(path, s.root) {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		for _, form := range forms(theSecret) {
+			if strings.Contains(string(data), form) {
+				t.Errorf("%q is in %s", form, path)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	// What holds the secret is read by its owner alone.
+	for _, file := range []string{"journal", "journal/planroom.db", "out/web.plan"} {
+		st, err := os.Stat(filepath.Join(dir, file))
+		if err != nil || st.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: %v, %v", file, st.Mode(), err)
+		}
+	}
+}
