@@ -95,10 +95,10 @@ func forms(secret string) []string {
 	return all
 }
 
-// TestSecretsAreInNothingThatGolemPrintsOrWrites runs every command on a scroll with a secret
+// TestReport52SecretsAreInNothingThatGolemPrintsOrWrites runs every command on a scroll with a secret
 // in every place, and looks for it, plain, encoded or hashed, in all that was printed and in
 // every file that was written, but for the journal and the host itself.
-func TestSecretsAreInNothingThatGolemPrintsOrWrites(t *testing.T) {
+func TestReport52SecretsAreInNothingThatGolemPrintsOrWrites(t *testing.T) {
 	s := newStage(t)
 	dir := filepath.Dir(s.root)
 	scroll := filepath.Join(dir, "site")
