@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"golem/reconcilers/entry"
 	"golem/scrolls"
 	"golem/state"
 )
@@ -333,7 +334,11 @@ func (k *work) putAll(content []byte) error {
 // placed is why an edit cannot be put on, with the file and the glyph that it is about.
 func (k *work) placed(g *scrolls.Glyph, err error) error {
 	if ae, ok := errors.AsType[*AttrError](err); ok {
-		return &AttrError{Glyph: g, Attr: ae.Attr, Summary: ae.Summary, Err: fmt.Errorf("%s, %w", quote(k.r.Resource), err)}
+		sep := ","
+		if place, ok := errors.AsType[*entry.PlaceError](ae.Err); ok && place.Line == 0 {
+			sep = ":" // it is about the whole file
+		}
+		return &AttrError{Glyph: g, Attr: ae.Attr, Summary: ae.Summary, Err: fmt.Errorf("%s%s %w", quote(k.r.Resource), sep, err)}
 	}
 	return fmt.Errorf("edit %s: %w", quote(k.r.Resource), err)
 }

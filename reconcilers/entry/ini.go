@@ -81,7 +81,7 @@ func aimINI(w Wish) (target, error) {
 		if len(w.Steps) > 2 {
 			hint = `, and a subsection is written as between the brackets: ["remote \"origin\"", "url"]`
 		}
-		return target{}, refuse("a key of this format is a section (\"\" before any) and a name%s; these are %d steps", hint, len(w.Steps))
+		return target{}, refuse("a key of this format is a section (\"\" before any) and a name%s; number of steps here: %d", hint, len(w.Steps))
 	}
 	t := target{block: w.Steps[0].text(), key: w.Steps[1].text()}
 	if strings.ContainsAny(t.block, "\r\n\x00") || strings.TrimSpace(t.block) != t.block || headEnd("["+t.block+"]") != len(t.block)+1 {

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -69,7 +71,7 @@ func openYAML(text []byte, document int) (*yamlDoc, error) {
 	}
 	spans := yamlSpans(text)
 	if document >= len(spans) {
-		return nil, &PlaceError{Why: fmt.Sprintf("there is no document %d: the first of the %d there are is number 0", document, len(spans))}
+		return nil, &PlaceError{Why: fmt.Sprintf("there is no document %d: the file has %d, numbered from 0", document, len(spans))}
 	}
 	span := spans[document]
 	d := &yamlDoc{yamlReader: &yamlReader{text: text, limit: span.to}, from: span.from}
@@ -386,13 +388,43 @@ func (f yamlFormat) prove(text, out []byte, w Wish, docs []any, receipt json.Raw
 			want = wished(want, w)
 		}
 		if !sameValue(want, after[i]) {
-			return errors.New("the edit would change another value too; perhaps an anchor on it is used elsewhere")
+			return fmt.Errorf("the edit would change %s", otherYAML(want, after[i], nil))
 		}
 	}
 	if !bytes.Equal(f.Peel(out, w, receipt), text) {
 		return errors.New("the edit could not be taken back to the byte")
 	}
 	return nil
+}
+
+// otherYAML says in words which value a text has that is not the wanted one.
+func otherYAML(want, got any, way []string) string {
+	switch want := want.(type) {
+	case map[string]any:
+		if got, ok := got.(map[string]any); ok && len(got) == len(want) {
+			for _, name := range slices.Sorted(maps.Keys(want)) {
+				if v, there := got[name]; there && !sameValue(want[name], v) {
+					return otherYAML(want[name], v, append(way, name))
+				}
+			}
+		}
+	case []any:
+		if got, ok := got.([]any); ok && len(got) == len(want) {
+			for i := range want {
+				if !sameValue(want[i], got[i]) {
+					return otherYAML(want[i], got[i], append(way, strconv.Itoa(i)))
+				}
+			}
+		}
+	case string:
+		if got, ok := got.(string); ok && got == want+"\n" {
+			return quote(strings.Join(way, ".")) + " too, since its text ends without a line break"
+		}
+	}
+	if len(way) == 0 {
+		return "the rest of the document too; perhaps an anchor on it is used elsewhere"
+	}
+	return quote(strings.Join(way, ".")) + " too; perhaps an anchor on it is used elsewhere"
 }
 
 // spaces is some indentation.

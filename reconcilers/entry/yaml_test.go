@@ -285,6 +285,10 @@ func TestYAMLEdits(t *testing.T) {
 		{"a colon in a word", "a: x:1\nb: {c: x:1}\n", Wish{Steps: dotted("a"), Value: "nginx:1.27"}, "a: nginx:1.27\nb: {c: x:1}\n"},
 		{"a colon between brackets", "b: {c: x}\n", Wish{Steps: dotted("b.c"), Value: "nginx:1.27"}, "b: {c: \"nginx:1.27\"}\n"},
 		{"a colon between digits", "a: [x]\nb: y\n", Wish{Steps: dotted("b"), Value: "80:80"}, "a: [x]\nb: \"80:80\"\n"},
+		{"a bracket that closes under its name", "a:\n  b: [\n    x,\n  ]\n  c: {\n    d: y\n}\nz: 1\n", Wish{Steps: dotted("a.c.d"), Value: "w"}, "a:\n  b: [\n    x,\n  ]\n  c: {\n    d: w\n}\nz: 1\n"},
+		{"a name behind such a bracket", "a: [{\n  b: x\n}, {\n  b: y\n}]\n", Wish{Steps: dotted("c"), Value: "w"}, "a: [{\n  b: x\n}, {\n  b: y\n}]\nc: w\n"},
+		{"a member of a list that such a bracket closes", "a: [\n  x,\n  y\n]\nb: 1\n", Wish{Steps: dotted("a"), Member: true, Value: "w"}, "a: [\n  x,\n  y,\n  w\n]\nb: 1\n"},
+		{"YAML 1.2", "%YAML 1.2\n---\na: 1\n", Wish{Steps: dotted("a"), Value: "w"}, "%YAML 1.2\n---\na: w\n"},
 		{"another document", "a: 1\n---\na: 1\n", Wish{Steps: dotted("a"), Value: json.Number("2"), Document: 1}, "a: 1\n---\na: 2\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) { keepExact(t, yamlFormat{}, c.text, c.w, c.want) })
@@ -297,7 +301,9 @@ func TestYAMLRefusesWithThePlace(t *testing.T) {
 		{"a:\n\tb: 1\n", "a.b", "line 2, column 1: a tab indents this line; YAML takes spaces only"},
 		{"x: &x\n  a: {c: 1}\ny:\n  <<: *x\n  b: 2\n", "y.a.d", `line 4, column 3: this merge key brings "a", and what it stands for may be used elsewhere too`},
 		{"x: &x\n  a: 1\ny: *x\n", "y.a", "line 3, column 4: the key leads through an alias; what it stands for is used elsewhere too"},
-		{"x: &x\n  a: 1\ny: *x\n", "x.a", "line 1, column 4: it cannot be edited safely: the edit would change another value too; perhaps an anchor on it is used elsewhere"},
+		{"x: &x\n  a: 1\ny: *x\n", "x.a", "line 1, column 4: it cannot be edited safely: the edit would change \"y.a\" too; perhaps an anchor on it is used elsewhere"},
+		{"l: [&x {a: 1}, *x]\n", "l.0.a", "line 1, column 5: it cannot be edited safely: the edit would change \"l.1.a\" too; perhaps an anchor on it is used elsewhere"},
+		{"a: |\n  t", "b", "line 1, column 1: it cannot be edited safely: the edit would change \"a\" too, since its text ends without a line break"},
 		{"a: s\n", "a.b", "line 1, column 4: the key leads through it, and it is neither a mapping nor a list"},
 		{"a: [1]\n", "a.b", `line 1, column 4: the key leads through it by the name "b", but it is a list; its members have numbers, from 0`},
 		{"a: [1\n", "a", "line 1, column 4: this bracket is not closed"},

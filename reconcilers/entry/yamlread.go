@@ -348,6 +348,9 @@ func (y *yamlReader) extent(n *yamlNode, pos, limit int) (end, next int, err err
 		if p >= limit || y.text[p] == '\n' || y.text[p] == '\r' || y.text[p] == '#' || p-line > n.col {
 			continue
 		}
+		if y.text[p] == ']' || y.text[p] == '}' {
+			continue // begins nothing: it closes a flow, and parsers do not mind where
+		}
 		if y.text[p] == '\t' {
 			if y.ends(p, limit) {
 				continue

@@ -50,12 +50,15 @@ func fromReceipt(v any) any {
 	return v
 }
 
+// yamlVersion is a directive with a version that the parser knows as 1.1 only, and reads so.
+var yamlVersion = regexp.MustCompile(`(?m)^(%YAML[ \t]+1\.)2\b`)
+
 // readYAML reads the documents of a stream as plain values, by a parser that is not the
 // editor's own: what it says of a text before and after an edit must differ in the one
 // key only.
 func readYAML(text []byte) ([]any, error) {
 	var docs []any
-	d := yaml.NewDecoder(bytes.NewReader(text))
+	d := yaml.NewDecoder(bytes.NewReader(yamlVersion.ReplaceAll(text, []byte("${1}1"))))
 	left := maxNodes
 	for {
 		var n yaml.Node
