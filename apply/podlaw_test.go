@@ -77,7 +77,6 @@ func (h *podHost) run(t *rapid.T, s *scrolls.Scroll) bool {
 	r, err := h.apply(s, "run")
 	var wrong *scrolls.Diagnostics
 	if errors.As(err, &wrong) {
-		h.same("refused", (&podHost{lawHost: h.lawHost, Pods: h.Pods, t: h.t}).less())
 		if h.Print() != was {
 			t.Fatalf("refused, and the host is another:\nwas\n%s\nis\n%s", was, h.Print())
 		}
@@ -93,8 +92,11 @@ func (h *podHost) run(t *rapid.T, s *scrolls.Scroll) bool {
 	return true
 }
 
+// podDraws is how many hosts a law of containers is tried on.
+const podDraws = 30
+
 func TestLawContainersAreGivenBack(t *testing.T) {
-	unitLaw(t, func(t *rapid.T) {
+	fewLaw(t, podDraws, func(t *rapid.T) {
 		h := newPodHost(t)
 		found, tree := h.less(), h.fingerprint(t, false)
 		for range rapid.IntRange(1, 3).Draw(t, "runs") {
@@ -112,7 +114,7 @@ func TestLawContainersAreGivenBack(t *testing.T) {
 }
 
 func TestLawContainersDependOnTheLastScrollAlone(t *testing.T) {
-	unitLaw(t, func(t *rapid.T) {
+	fewLaw(t, podDraws, func(t *rapid.T) {
 		a, b := newPodHost(t), newPodHost(t)
 		for range rapid.IntRange(1, 3).Draw(t, "runs") {
 			a.run(t, drawPodScroll(t))
@@ -134,7 +136,7 @@ func TestLawContainersWithSomebodyInBetween(t *testing.T) {
 		"create --name=web app:2 his", "create --name=mine app:2 his", "create --name=job --network=lan app:2 his", "create --name=user app:2", "rmi app:3", "pull app:3",
 		"create --name=user3 app:3", "network create --subnet=10.9.0.0/24 lan",
 	}
-	unitLaw(t, func(t *rapid.T) {
+	fewLaw(t, podDraws, func(t *rapid.T) {
 		h := newPodHost(t)
 		for range rapid.IntRange(1, 3).Draw(t, "runs") {
 			h.run(t, drawPodScroll(t))

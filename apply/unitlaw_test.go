@@ -191,8 +191,14 @@ func TestLawUnitsWithSomebodyInBetween(t *testing.T) {
 // is many runs of golem.
 func unitLaw(t *testing.T, law func(t *rapid.T)) {
 	t.Helper()
+	fewLaw(t, 60, law)
+}
+
+// fewLaw tries a law on some random hosts, and in a soak on many.
+func fewLaw(t *testing.T, most int, law func(t *rapid.T)) {
+	t.Helper()
 	t.Parallel()
-	most, tried, failed := 60, 0, false
+	tried, failed := 0, false
 	if os.Getenv("GOLEM_SOAK") != "" {
 		most = 5000
 	}

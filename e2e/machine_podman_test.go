@@ -224,4 +224,16 @@ podman images --all --no-trunc --format 'image {{.ID}} {{.Repository}}:{{.Tag}}'
 	return lines
 }
 
+// samePods wants podman to have what it had, out of a fingerprint of the whole machine.
+func (m *machine) samePods(when string, want []string) {
+	m.t.Helper()
+	was := slices.DeleteFunc(slices.Clone(want), func(line string) bool {
+		kind, _, _ := strings.Cut(line, " ")
+		return !slices.Contains([]string{"container", "network", "volume", "image"}, kind)
+	})
+	if diff := difference(was, m.pods()); diff != "" {
+		m.t.Errorf("%s, podman has not what it had:\n%s", when, diff)
+	}
+}
+
 var ofGolem = regexp.MustCompile(`golem\.make[:=][0-9a-f]+`)

@@ -1,0 +1,122 @@
+package apply_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"golem/apply"
+	"golem/reconcilers"
+	"golem/reconcilers/fake"
+	"golem/scrolls"
+)
+
+// Sensitive variables stand on no command line: in a file that only golem's user reads, and
+// that is gone when the container is made.
+func TestSensitiveEnvironmentStandsOnNoCommandLine(t *testing.T) {
+	h := newPodHost(t)
+	const hidden = "hush hush"
+	g := container("web", "app:2", "env", map[string]any{"WORD": hidden, "OTHER": "plain"})
+	g.Secret = []string{"env"}
+	var file string
+	arrange := h.arrange
+	h.arrange = func(host *reconcilers.Host) {
+		arrange(host)
+		run := host.Exec
+		host.Exec = func(ctx context.Context, c reconcilers.Command) (reconcilers.Output, error) {
+			for _, arg := range c.Argv {
+				if strings.Contains(arg, hidden) || strings.Contains(c.Brief(), hidden) {
+					t.Errorf("it is on the command line: %q", c.Argv)
+				}
+				if name, ok := strings.CutPrefix(arg, "--env-file="); ok {
+					if st, err := os.Stat(name); err != nil || st.Mode().Perm() != 0o600 {
+						t.Errorf("the file is %v, %v", st, err)
+					}
+					file = name
+				}
+			}
+			return run(ctx, c)
+		}
+	}
+	r := h.mustApply(t, scrollOf(leafOf("one", g)))
+	if says(t, h.Print(), "OTHER=plain", "WORD="+hidden); strings.Contains(text(t, r)+planText(t, r.Plan), hidden) {
+		t.Error("it is in the report, or in the plan")
+	}
+	if _, err := os.Stat(file); file == "" || !os.IsNotExist(err) {
+		t.Errorf("the file %q is still there: %v", file, err)
+	}
+}
+
+// A container that does not stay up is its leaf's failure, with what it said last.
+func TestContainerThatEndsAtOnceFailsWithItsLastWords(t *testing.T) {
+	h := newPodHost(t)
+	h.mustApply(t, scrollOf(leafOf("one", container("web", "app:1"))))
+	was := h.Print()
+	for _, on := range []string{"rollback", "keep"} {
+		leaf := leafOf("one", network("lan", "10.6.0.0/24"), container("web", "app:3", "command", []any{"end", "3"}))
+		leaf.Policy.OnExhaust, leaf.Policy.Retry.MaxAttempts = on, 2
+		r, err := h.apply(scrollOf(leaf), "run")
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := text(t, r)
+		says(t, said, "start the container web: it ended at once, with exit code 3", "its last words")
+		if on == "rollback" && h.Print() != was {
+			t.Fatalf("rolled back:\nwas\n%s\nis\n%s", was, h.Print())
+		}
+	}
+	// What was kept half done is settled by the next run.
+	h.mustApply(t, scrollOf(leafOf("one", network("lan", "10.6.0.0/24"), container("web", "app:2", "networks", []any{"lan"}))))
+	says(t, h.Print(), "container web - app:2")
+	h.mustApply(t, nil)
+	h.same("after destroy", newPodHost(t).less())
+}
+
+// What the journal has forgotten is somebody else's, whatever its labels say.
+func TestContainerThatWasForgottenIsNotTouched(t *testing.T) {
+	h := newPodHost(t)
+	g := container("web", "app:2")
+	h.mustApply(t, scrollOf(leafOf("one", g)))
+	was := h.Print()
+	h.mustApply(t, scrollOf(leafOf("two", leftAlone(container("web", "app:2")))))
+	h.mustApply(t, nil)
+	if h.Print() != was {
+		t.Fatalf("left:\nwas\n%s\nis\n%s", was, h.Print())
+	}
+	if r, err := h.apply(scrollOf(leafOf("one", container("web", "app:1"))), "run"); err == nil || !strings.Contains(err.Error(), "golem did not make") {
+		t.Fatalf("a container without a record is taken over: %v %+v", err, r)
+	}
+	h.mustApply(t, scrollOf(leafOf("one", container("web", "app:1", "adopt", true))))
+	says(t, h.Print(), "container web.found - app:2")
+	h.mustApply(t, nil)
+	if h.Print() != was {
+		t.Fatalf("given back:\nwas\n%s\nis\n%s", was, h.Print())
+	}
+}
+
+// leftAlone is a glyph that is left when it is undeclared.
+func leftAlone(g *scrolls.Glyph) *scrolls.Glyph {
+	g.OnUndeclare = "leave"
+	return g
+}
+
+// An image that golem pulled stays while anything of it is made, golem's or somebody's.
+func TestImageStaysWhileSomebodyNeedsIt(t *testing.T) {
+	h := newPodHost(t)
+	found := h.less()
+	h.mustApply(t, scrollOf(leafOf("one", container("web", "app:3")), leafOf("two", container("job", "app:3"))))
+	h.mustApply(t, scrollOf(leafOf("two", container("job", "app:3"))))
+	says(t, h.Print(), "podman image "+strings.Repeat("3", 64))
+	h.Host("podman", "create", "--name=his", "app:3")
+	r := h.mustApply(t, nil)
+	if says(t, h.Print(), "podman image "+strings.Repeat("3", 64)); strings.Contains(planText(t, r.Plan), "Images golem pulled") {
+		t.Errorf("the plan takes it away:\n%s", planText(t, r.Plan))
+	}
+	h.Host("podman", "rm", "his")
+	h.Change("podman", func(e *fake.Engine) { delete(e.Images, strings.Repeat("3", 64)) })
+	h.same("after all", found)
+	if r.Outcome != apply.Settled {
+		t.Error(r.Outcome)
+	}
+}
