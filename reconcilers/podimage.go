@@ -137,7 +137,6 @@ func readArchive(f io.Reader) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("%w: %w", errNotImage, err)
 		}
-		defer zipped.Close()
 		return readTar(tar.NewReader(zipped))
 	}
 	return readTar(tar.NewReader(buffered))

@@ -304,7 +304,9 @@ func (r *podRun) create(options map[string][]string, words []string) (string, er
 	for _, m := range c.Mounts {
 		if rest, ok := strings.CutPrefix(m, "type=volume,source="); ok {
 			volume, _, _ := strings.Cut(rest, ",")
-			r.e.Volumes[volume] = r.e.Volumes[volume]
+			if _, there := r.e.Volumes[volume]; !there {
+				r.e.Volumes[volume] = false
+			}
 		}
 	}
 	if i.Volume {
