@@ -110,7 +110,11 @@ func TestContainerFoundIsAdoptedAndGivenBack(t *testing.T) {
 	saysAll(t, m.golem(1, "apply", "--auto-approve", site).stderr, "a container old that golem did not make", "adopt = true", "main.hcl line 2")
 	m.samePods("refused", found)
 
-	// As it is, it stays; what is not named is not compared.
+	// As golem would declare it, it stays.
+	m.declare(m.golem(0, "adopt", "--print-only", "container", "old").stdout)
+	says(t, m.plan(), "adopted as it was found; it is as declared")
+
+	// What is not named is not compared.
 	m.declare("container \"old\" {\n  adopt = true\n  env   = { A = \"1\" }\n}\n")
 	says(t, m.plan(), "adopted as it was found; it is as declared")
 	m.apply()

@@ -266,9 +266,14 @@ func (p *pod) restart() string {
 func (p *pod) anonymous() int {
 	n := 0
 	for _, m := range p.Mounts {
-		if m.Type == "volume" && len(m.Name) == 64 && strings.Trim(m.Name, "0123456789abcdef") == "" {
+		if m.Type == "volume" && anonymous(m.Name) {
 			n++
 		}
 	}
 	return n
+}
+
+// anonymous says that a volume's name was drawn by the engine.
+func anonymous(volume string) bool {
+	return len(volume) == 64 && strings.Trim(volume, "0123456789abcdef") == ""
 }
