@@ -239,3 +239,34 @@ func TestAPlansPrintsOutliveAReboot(t *testing.T) {
 		t.Errorf("they differ after a reboot: %q", plan.Moved(was, is))
 	}
 }
+
+// TestLawSavedPlansOfUnitsAndPackages: nothing about a unit or a package looks otherwise to
+// the run than it did to the plan.
+func TestLawSavedPlansOfUnitsAndPackages(t *testing.T) {
+	unitLaw(t, func(t *rapid.T) {
+		units := lawUnitHost(t, drawFound(t))
+		units.twice(t, drawUnitScroll(t), drawUnitScroll(t))
+		pkgs := newPkgHost(t)
+		defer pkgs.remove()
+		pkgs.drawPackages(t, false)
+		pkgs.twice(t, pkgs.drawPackageScroll(t, "run", everything), pkgs.drawPackageScroll(t, "run", everything))
+	})
+}
+
+// twice applies a scroll, and then another from a saved plan, which is used up by that.
+func (h *lawHost) twice(t *rapid.T, first, next *scrolls.Scroll) {
+	if report, err := h.apply(first, "run"); err != nil || report.Partial() {
+		return
+	}
+	t.Logf("then %s", describe(next))
+	saved, err := h.save(t, next, "run")
+	if err != nil {
+		return // what cannot be planned cannot be saved
+	}
+	if _, err := h.applySaved(saved); errors.As(err, new(*plan.StaleError)) {
+		t.Fatalf("it is stale at once: %v", err)
+	}
+	if !saved.Head.View.Empty && h.revision(t, "run") > saved.Head.Revision {
+		h.stale(t, saved, "run is at revision")
+	}
+}
