@@ -329,7 +329,7 @@ func fleeting(unit string) bool {
 	case ".scope":
 		return unit != "init.scope"
 	case ".mount":
-		return strings.HasPrefix(unit, "run-credentials-") || strings.HasPrefix(unit, "run-netns") // of containers that run
+		return strings.HasPrefix(unit, "run-credentials-") || strings.HasPrefix(unit, "run-netns") || strings.HasPrefix(unit, "var-lib-containers-") // of containers that run
 	case ".service", ".slice":
 		switch unit { // started by who asks them something, they end after half a minute
 		case "systemd-hostnamed.service", "systemd-timedated.service", "systemd-localed.service":
