@@ -165,7 +165,9 @@ func TestPruneKeepsWhatWasInForceAtTheMoment(t *testing.T) {
 
 // arrange arranges a journal that is there: each of the ways once.
 func arrange(path string, fault func(string) error, say func(string)) error {
-	j, err := Open(path, Options{Fault: fault})
+	// A test beside this one that forks holds every lock for an instant.
+	const patience = 10 * time.Second
+	j, err := Open(path, Options{Fault: fault, LockTimeout: patience})
 	if err != nil {
 		return err
 	}
@@ -186,7 +188,7 @@ func arrange(path string, fault func(string) error, say func(string)) error {
 	if err := j.Close(); err != nil {
 		return err
 	}
-	o := Options{Fault: fault, Machine: "m2", Root: "/", Rebind: true}
+	o := Options{Fault: fault, Machine: "m2", Root: "/", Rebind: true, LockTimeout: patience}
 	if j, err = Open(path, o); err != nil {
 		return err
 	}
@@ -198,7 +200,7 @@ func arrange(path string, fault func(string) error, say func(string)) error {
 // were said to be done are.
 func arrangedOr(t *testing.T, path, at string, said map[string]int) {
 	t.Helper()
-	j := open(t, path, Options{})
+	j := open(t, path, Options{LockTimeout: 10 * time.Second})
 	defer j.Close()
 	snap := snapshot(t, j)
 	if snap.Dead != nil || len(snap.Applied) != 1 || snap.Applied[0].Key != "file:/a" || len(snap.Records) != 1 {
