@@ -60,6 +60,8 @@ func child(dir, act, number string) int {
 		h, scroll = unitHostAt(h).lawHost, unitStory
 	} else if strings.HasPrefix(act, "commands ") {
 		h, scroll = programsAt(h).lawHost, commandStory
+	} else if strings.HasPrefix(act, "access ") {
+		scroll = grantStory
 	}
 	if strings.HasPrefix(act, "pods ") {
 		h, scroll = podHostAt(h).lawHost, podStory

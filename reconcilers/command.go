@@ -48,9 +48,11 @@ var commandKind = Kind{
 			{Name: "timeout", Type: cty.String, Default: "the policy's; a minute for a guard", Doc: "How long it may take, each of its commands. Then it is killed with all that it started."},
 			{Name: "sensitive", Type: cty.Bool, Default: "`false`", Doc: "What it prints is never shown, nor written to the journal."},
 		},
-		Identity:  func(a scrolls.Attrs) []string { return []string{str(a, "name")} },
-		Check:     checkCommandGlyph,
-		Canonical: func(a scrolls.Attrs) scrolls.Attrs { return lessAttrs(a, "name", "timeout", "triggered_by", "sensitive") },
+		Identity: func(a scrolls.Attrs) []string { return []string{str(a, "name")} },
+		Check:    checkCommandGlyph,
+		Canonical: func(a scrolls.Attrs) scrolls.Attrs {
+			return lessAttrs(a, "name", "timeout", "triggered_by", "sensitive")
+		},
 	},
 	triggers: func(g *scrolls.Glyph) []Trigger {
 		if on := words(g.Attrs, "triggered_by"); len(on) > 0 {

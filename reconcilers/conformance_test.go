@@ -39,6 +39,7 @@ var samples = map[string]func(t *rapid.T) scrolls.Attrs{
 	"network":   sampleNetwork,
 	"user":      sampleUserWithKeys,
 	"group":     sampleGroup,
+	"access":    sampleAccess,
 }
 
 func sampleLine(t *rapid.T) scrolls.Attrs {
@@ -123,6 +124,7 @@ var stages = map[string]stage{
 	commandSort:   {draw: (*bench).drawMade, host: (*bench).bootPrograms, print: (*bench).printFiles},
 	ContainerSort: {draw: func(*bench) {}, host: (*bench).bootPods, print: (*bench).printPods},
 	NetworkSort:   {draw: func(*bench) {}, host: (*bench).bootPods, print: (*bench).printPods},
+	accessSort:    {draw: (*bench).drawLists, print: (*bench).printLists},
 }
 
 func withMode0(t *rapid.T, a scrolls.Attrs) scrolls.Attrs {

@@ -176,7 +176,7 @@ func readStep(s *state.Step) (before Node, exp expectation, err error) {
 	if err := json.Unmarshal(s.Expect, &exp); err != nil {
 		return before, exp, fmt.Errorf("read the step on %s: %w", quote(s.Resource), err)
 	}
-	return before, exp, nil
+	return before.whole(), exp, nil
 }
 
 // Undo implements Reconciler.

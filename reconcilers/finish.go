@@ -38,7 +38,8 @@ func (k *work) finish() error {
 	if k.now.Type == File && k.want.Type == File && (k.now.Links > 1 || k.now.Mount) {
 		k.want.Links, k.want.Mount = k.now.Links, k.now.Mount // written over, not swapped
 	}
-	k.t.Acts = differs(k.now, k.want) != ""
+	host, want := k.host, k.regrant(k.want)
+	k.t.Acts = differs(host, want) != ""
 	if k.t.Acts {
 		if err := checkFlags(k.r.Resource, k.now); err != nil {
 			return err
@@ -54,20 +55,20 @@ func (k *work) finish() error {
 	k.judge()
 	if len(k.t.Step.Glyphs) == 0 && !k.parted {
 		k.t.Step, k.t.Acts = nil, false
-		k.t.Seen, k.t.Leaves = k.now, k.now
+		k.t.Seen, k.t.Leaves = k.now, host
 		return nil
 	}
 	k.displace()
 	k.keepLost()
-	k.t.shift = &shift{path: k.r.Resource, from: k.now, to: k.want, temp: tempName(), tests: k.tests()}
+	k.t.shift = &shift{path: k.r.Resource, from: host, to: want, temp: tempName(), tests: k.tests()}
 	if len(k.t.shift.tests) > 0 {
 		k.t.shift.temp += extension(k.r.Resource) // by which some programs know what a file is
 	}
 	k.tellTests(k.t.shift)
-	k.t.Seen, k.t.Leaves = k.now, k.want
+	k.t.Seen, k.t.Leaves = k.now, want
 	k.t.Step.After = k.record()
 	k.t.staysMade = k.keepsDir()
-	k.t.encodeStep(k.now)
+	k.t.encodeStep(host)
 	return nil
 }
 
@@ -197,9 +198,9 @@ func (k *work) leave() error {
 	for _, layer := range k.dropped() {
 		k.tell(layer.Key, layer.Glyph, nil, state.Remove, Change{Effect: "forget", Reason: reason}, false)
 	}
-	k.t.shift = &shift{path: k.r.Resource, from: k.now, to: k.now, temp: tempName()}
-	k.t.Seen, k.t.Leaves = k.now, k.now
-	k.t.encodeStep(k.now)
+	k.t.shift = &shift{path: k.r.Resource, from: k.host, to: k.host, temp: tempName()}
+	k.t.Seen, k.t.Leaves = k.now, k.host
+	k.t.encodeStep(k.host)
 	return nil
 }
 
@@ -237,7 +238,7 @@ func (k *work) postpones() bool {
 		return false
 	}
 	k.t.Postpone, k.t.Acts = true, false
-	k.t.Seen, k.t.Leaves = k.now, k.now
+	k.t.Seen, k.t.Leaves = k.now, k.host
 	return true
 }
 

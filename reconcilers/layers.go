@@ -92,6 +92,7 @@ func readSurface(path string, rec *state.Record) (*surface, error) {
 	if err := json.Unmarshal(rec.Found, &s.found); err != nil {
 		return nil, fmt.Errorf("read what was found at %s: %w", quote(path), err)
 	}
+	s.found = s.found.whole()
 	var left trace
 	if len(rec.After) > 0 {
 		if err := json.Unmarshal(rec.After, &left); err != nil {
@@ -114,7 +115,7 @@ func readSurface(path string, rec *state.Record) (*surface, error) {
 		if err := json.Unmarshal(layer.Inverse, &inv); err != nil {
 			return nil, fmt.Errorf("read what lies beneath %s: %w", quote(path), err)
 		}
-		s.under = inv.Beneath
+		s.under = inv.Beneath.whole()
 		s.made = inv.Made
 	}
 	return s, nil

@@ -109,6 +109,15 @@ func nonNil(data []byte) []byte {
 	return data
 }
 
+// whole is an observation as the journal gives it back: that it had no extended attributes
+// is a fact, and not left open. What its directory's default ACL would give it is taken off.
+func (n Node) whole() Node {
+	if n.Xattrs == nil && (n.Type == File || n.Type == Dir) {
+		n.Xattrs = map[string][]byte{}
+	}
+	return n
+}
+
 // differs says in a few words how two nodes differ in what want asks for, "" if they
 // do not. The words are the plan's ("mode", "bytes").
 func differs(have, want Node) string {

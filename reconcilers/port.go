@@ -208,7 +208,7 @@ type Change struct {
 // All are the kinds of glyph there are. A new kind is one line here.
 var All = []Kind{
 	fileKind, directoryKind, linkKind, lineKind, regionKind, entryKind, aptKind, serviceKind, processKind, commandKind,
-	containerKind, networkKind, userKind, groupKind,
+	containerKind, networkKind, userKind, groupKind, accessKind,
 }
 
 // Reconcilers are the keepers of resources, by sort.
@@ -216,7 +216,7 @@ var Reconcilers = map[string]Reconciler{
 	PathSort: surfaces{}, PackageSort: packages{}, UnitSort: units{}, processSort: processes{},
 	commandSort:   sole[commandState]{sort: commandSort, own: commands{}},
 	ContainerSort: containerKeeper, NetworkSort: networkKeeper, imageSort: imageKeeper,
-	userSort: soleUsers, groupSort: soleGroups,
+	userSort: soleUsers, groupSort: soleGroups, accessSort: sole[grantState]{sort: accessSort, own: accesses{}},
 }
 
 // Kinds returns what the language needs of every kind.

@@ -140,6 +140,11 @@ type goal[S any] struct {
 	// far says that more than the thing was looked at: any step before this one may have
 	// moved what was seen.
 	far bool
+	// record, where set, is put on record as what golem left in place of to, of which a part
+	// is golem's no more.
+	record *S
+	// restless says that what was seen changes by itself, and proves nothing about the host.
+	restless bool
 	// lacks is what stands in the way of the step unless an earlier one of the run takes it
 	// out of it.
 	lacks error
@@ -337,6 +342,9 @@ func (r sole[S]) judge(t *Turn, v view[S], g goal[S]) {
 	t.Acts = r.sight(v.now) != r.sight(g.to)
 	t.Leaves, t.Wild, t.Keeps, t.Units = g.to, g.wild && t.Acts, g.keeps, g.units
 	t.Fresh, t.Far, t.Touches = g.fresh && t.Acts, g.far, g.touches
+	if g.restless {
+		t.Seen = nil
+	}
 	m := motion[S]{resource: t.Resource, from: v.now, to: g.to, now: v.now, glyph: v.glyph, old: v.old, reverse: len(t.Set) == 0}
 	t.work = &soleWork[S]{m, v, g, g.lacks}
 	step := &state.Step{
@@ -407,6 +415,9 @@ func (r sole[S]) record(v view[S], g goal[S], changed bool) *state.Record {
 	}
 	if g.found != nil {
 		rec.Found = encode(*g.found)
+	}
+	if g.record != nil {
+		rec.After = encode(*g.record)
 	}
 	rec.Layers = []state.Layer{{Key: v.glyph.Key, Lineage: v.Lineage, Glyph: v.glyph, Changed: changed}}
 	return rec

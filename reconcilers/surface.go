@@ -31,7 +31,9 @@ type work struct {
 	s *surface
 	t *Turn
 
-	now     Node // what stands there
+	now     Node // what stands there, less golem's grants on it
+	host    Node // the same with them
+	grants  grants
 	bare    Node // the same with golem's edits peeled off
 	beneath Node // what golem's layers lie on
 	peels   map[scrolls.Key]peelResult
@@ -68,6 +70,9 @@ func (surfaces) turn(w *World, r Request) (*Turn, error) {
 	if err := k.observe(); err != nil {
 		return nil, err
 	}
+	if err := k.stripGrants(); err != nil {
+		return nil, fmt.Errorf("read the grants on %s: %w", quote(r.Resource), err)
+	}
 	if err := k.callIn(); err != nil {
 		return nil, err
 	}
@@ -80,7 +85,7 @@ func (surfaces) turn(w *World, r Request) (*Turn, error) {
 	}
 	if k.same && k.holds() {
 		k.noops(r.Set)
-		k.t.Seen, k.t.Leaves = k.now, k.now
+		k.t.Seen, k.t.Leaves = k.now, k.host
 		return k.t, nil
 	}
 	if err := k.build(); err != nil {
