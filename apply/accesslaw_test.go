@@ -135,14 +135,6 @@ func drawGrantHost(t *rapid.T) map[string][]byte {
 	return lists
 }
 
-func textOf(prints map[string]string) (lines []string) {
-	for path, text := range prints {
-		lines = append(lines, path+" "+text)
-	}
-	slices.Sort(lines)
-	return lines
-}
-
 // grants applies a scroll, and once more, which has to find nothing to do.
 func (h *lawHost) grants(t *rapid.T, s *scrolls.Scroll) {
 	if s != nil && len(s.Leaves) == 0 {
@@ -150,7 +142,6 @@ func (h *lawHost) grants(t *rapid.T, s *scrolls.Scroll) {
 	}
 	t.Logf("apply %s", describe(s))
 	h.mustApply(t, s)
-	t.Logf("leaves %s", strings.Join(textOf(h.fingerprint(t, false)), "\n"))
 	if r := h.mustApply(t, s); !r.Plan.Empty() {
 		t.Fatalf("a second run finds something to do:\n%s", planText(t, r.Plan))
 	}

@@ -299,7 +299,7 @@ func (w *World) ownGrants(v view[grantState], path string, p grantedPath) (on gr
 	if a.perm >= 0 {
 		own.access = []grant{a}
 	}
-	if d.perm >= 0 {
+	if d.perm >= 0 && v.old != nil && isTrue(v.old, "default") {
 		own.standard = []grant{d}
 	}
 	with := func(all []grant, g []grant) []grant {

@@ -99,7 +99,7 @@ func indexGrants(at map[string]grants, rec *state.Record) error {
 		if access.perm >= 0 {
 			all.access = append(all.access, access)
 		}
-		if standard.perm >= 0 {
+		if standard.perm >= 0 && len(rec.Layers) > 0 && isTrue(rec.Layers[0].Glyph, "default") {
 			all.standard = append(all.standard, standard)
 		}
 		at[string(p.Path)] = all
