@@ -164,9 +164,10 @@ func (w *World) tellGrant(v view[grantState], was, next grantedPath) ([]string, 
 			continue
 		}
 		who := "the file's own group"
-		if e.tag == aclUser {
+		switch e.tag {
+		case aclUser:
 			who = "user " + quote(w.Host.userName(int(e.id)))
-		} else if e.tag == aclGroup {
+		case aclGroup:
 			who = "group " + quote(w.Host.groupName(int(e.id)))
 		}
 		if gains := int(e.perm) & is.mask() &^ old.mask(); gains != 0 {
