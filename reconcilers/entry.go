@@ -36,7 +36,7 @@ var entryKind = Kind{
 			{
 				Name: "key", Type: cty.DynamicPseudoType, Required: true, TypeText: "string, or list of steps",
 				Doc: "Which key: a list of steps, names and, for members of a list, numbers from 0, where one past the last " +
-					"makes a new member; or a string that is split at its dots. In INI the first step is the section.",
+					"makes a new member (in TOML of a list of tables); or a string that is split at its dots. In INI the first step is the section.",
 			},
 			{Name: "value", Type: cty.DynamicPseudoType, Null: true, TypeText: "any", Doc: "The value that the key is to have; `null` is a value too."},
 			{

@@ -18,6 +18,10 @@ func TestTOMLMakesATableOfAListOfTables(t *testing.T) {
 			mirrors, strings.Replace(mirrors, "\n[log]", "\n[[mirror]]\nurl = \"three\"\n\n[log]", 1),
 			Wish{Steps: []Step{{Name: "mirror"}, place(2), {Name: "url"}}, Value: "three"},
 		},
+		"one past the last, by a string": {
+			mirrors, strings.Replace(mirrors, "\n[log]", "\n[[mirror]]\nurl = \"three\"\n\n[log]", 1),
+			Wish{Steps: dotted("mirror.2.url"), Value: "three"},
+		},
 		"one past the last, whole": {
 			mirrors, strings.Replace(mirrors, "\n[log]", "\n[[mirror]]\ntls = { ca = \"/y\" }\nurl = \"three\"\n\n[log]", 1),
 			Wish{Steps: []Step{{Name: "mirror"}, place(2)}, Value: map[string]any{"url": "three", "tls": map[string]any{"ca": "/y"}}},

@@ -16,15 +16,18 @@ type tomlPair struct {
 func (e *tomlEdit) newElement() (m mark, ok bool, err error) {
 	steps := e.w.Steps
 	for k, step := range steps {
-		if !step.Place {
+		n, ok := step.index()
+		if !ok {
 			continue
 		}
 		v, there := tomlGet(e.doc, steps[:k])
 		list, isList := v.([]any)
 		switch {
-		case !there && step.Index > 0:
+		case !there && !step.Place: // a name of digits, as far as anybody can tell
+			continue
+		case !there && n > 0:
 			return m, true, refuse("there is no list yet, and a list begins at 0")
-		case there && (!isList || step.Index != len(list)):
+		case there && (!isList || n != len(list)):
 			continue
 		}
 		pairs := []tomlPair{{steps[k+1:], e.w.Value}}

@@ -63,7 +63,10 @@ func descend(text []byte, v tval, steps []Step) (hold tval, k int, rest []Step, 
 		switch here.open {
 		case '[':
 			n, ok := steps[0].index()
-			if !ok || n >= len(here.kids) {
+			if ok && n == len(here.kids) {
+				return v, 0, nil, at(text, here.start, "the list has %d members, and so no number %d; member = … adds one", n, n)
+			}
+			if !ok || n > len(here.kids) {
 				return v, 0, nil, at(text, here.start, "the key leads through a list of %d members, by %s; they have numbers, from 0", len(here.kids), quote(steps[0].text()))
 			}
 			hold, k, steps = here, n, steps[1:]
