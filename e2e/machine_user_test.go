@@ -46,6 +46,7 @@ process "nap" {
 func TestUserIsMadeAndRemovedWithWhatItOwns(t *testing.T) {
 	t.Parallel()
 	m := boot(t)
+	m.sh("echo CREATE_MAIL_SPOOL=yes >>/etc/default/useradd") // as other systems have it
 	found := m.print()
 	m.declare(accountScroll)
 	plan := m.plan()
@@ -317,5 +318,19 @@ func TestExampleAccountsSettlesAndComesBack(t *testing.T) {
 	says(t, m.must("stat", "-c", "%U:%G %a", "/var/lib/backup-job", "/home/bob/.ssh/authorized_keys"), "backup-job:operators 750 bob:bob 600")
 	says(t, m.golem(0, "plan", scroll).stdout, "No changes.")
 	m.golem(0, "destroy", "--auto-approve", scroll)
+	m.same("after destroy", found)
+}
+
+func TestUserIsAdoptedAsItIs(t *testing.T) {
+	t.Parallel()
+	m := boot(t)
+	m.must("useradd", "--create-home", "--groups", "sudo,adm", "--shell", "/bin/bash", "--comment", "By hand", "ann")
+	found := m.print()
+	m.declare(m.golem(0, "adopt", "--print-only", "user", "ann").stdout + m.golem(0, "adopt", "--print-only", "group", "ann").stdout)
+	plan := m.plan()
+	says(t, plan, "+ user:ann install it is so already; nothing to change")
+	says(t, plan, "+ group:ann install it is so already; nothing to change")
+	m.apply()
+	m.destroy()
 	m.same("after destroy", found)
 }

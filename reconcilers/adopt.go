@@ -22,7 +22,7 @@ func (e *AdoptError) Error() string {
 // nothing changes. They only read.
 var adopters = map[string]func(ctx context.Context, w *World, id string) (scrolls.Attrs, error){
 	"file": adoptFile, "directory": adoptDirectory, "link": adoptLink, aptKindName: adoptPackage, "service": adoptUnit,
-	"container": adoptContainer,
+	"container": adoptContainer, "user": adoptUser, "group": adoptGroup,
 }
 
 // Adoptable lists the kinds that Adopt knows.

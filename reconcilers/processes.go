@@ -217,7 +217,7 @@ func (w *World) going(p string) bool {
 // knowsUser refuses a process whose user is not there by then.
 func (w *World) knowsUser(g *scrolls.Glyph) error {
 	name := str(g.Attrs, "user")
-	if name == "" {
+	if _, dynamic := object(g.Attrs, "settings")["DynamicUser"]; name == "" || dynamic {
 		return nil
 	}
 	_, err := w.userFor(g, "user", name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,7 +66,7 @@ func (u users) move(ctx context.Context, w *World, store Store, m motion[userSta
 func (u users) create(ctx context.Context, w *World, store Store, m motion[userState], now userState) error {
 	name := m.resource
 	if !now.There && now.Shadow == m.from.Shadow && now.Own == m.from.Own {
-		return u.add(ctx, w, m)
+		return u.add(ctx, w, store, m)
 	}
 	if now.There && now.uid() != m.to.uid() {
 		return fmt.Errorf("make the user %s: it is there by now, with the uid %d: %w", name, now.uid(), ErrMoved)
@@ -73,10 +74,10 @@ func (u users) create(ctx context.Context, w *World, store Store, m motion[userS
 	if err := w.editAccounts(ctx, store, m.step, func(a accounts) { mergeUser(a, name, m.to, m.from) }); err != nil {
 		return err
 	}
-	return u.add(ctx, w, m)
+	return u.add(ctx, w, store, m)
 }
 
-func (users) add(ctx context.Context, w *World, m motion[userState]) error {
+func (users) add(ctx context.Context, w *World, store Store, m motion[userState]) error {
 	name, line := m.resource, m.to.Passwd
 	if m.to.uid() < 0 || m.to.gid() < 0 {
 		return fmt.Errorf("make the user %s: it has no number yet: %w", name, ErrMoved)
@@ -105,10 +106,28 @@ func (users) add(ctx context.Context, w *World, m motion[userState]) error {
 	if len(groups) > 0 {
 		argv = append(argv, "--groups", strings.Join(groups, ","))
 	}
+	spool := path.Join(w.setting("/etc/login.defs", "MAIL_DIR", "/var/mail"), name)
+	before, err := w.Host.observe(w.d, spool, 0)
+	if err != nil {
+		return err
+	}
 	if err := w.tool(ctx, append(argv, "--", name)...); err != nil {
 		return fmt.Errorf("make the user %s: %w", name, err)
 	}
-	return nil
+	return w.dropSpool(ctx, keepWith(store, m.step), spool, before)
+}
+
+// dropSpool removes the empty mail box that useradd makes on some hosts: mail makes its
+// own, and nobody would know to whom an old one belongs.
+func (w *World) dropSpool(ctx context.Context, keep keeper, spool string, before Node) error {
+	now, err := w.Host.observe(w.d, spool, 0)
+	if err != nil || before.Type != Absent || now.Type != File || now.Size > 0 {
+		return err
+	}
+	b := w.Host.newBatch(w.Blobs, keep, 1)
+	defer b.close()
+	_, err = b.run(ctx, []*shift{{path: spool, from: now, to: absent(), temp: tempName()}})
+	return err
 }
 
 // change lets the tools do what they do exactly. A step that is taken back is brought to
