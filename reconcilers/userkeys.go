@@ -164,7 +164,8 @@ func (k *userWork) timeKeys() {
 // golem's stay or stay away.
 func (w *World) putKeys(ctx context.Context, store Store, m motion[userState], now userState) error {
 	text := mergeKeys(m.from.Keys, m.to.Keys, now.Keys)
-	if sameKeys(text, now.Keys) && (text == nil || m.to.KeysTime == 0 || m.to.KeysTime == now.KeysTime) {
+	unmakes := text == nil && m.from.MadeSSH && !m.to.MadeSSH
+	if sameKeys(text, now.Keys) && !unmakes && (text == nil || m.to.KeysTime == 0 || m.to.KeysTime == now.KeysTime) {
 		return nil
 	}
 	file, err := w.keysPath(now)
@@ -196,16 +197,15 @@ func (w *World) putKeys(ctx context.Context, store Store, m motion[userState], n
 			s.parents = nil
 		}
 	}
-	if len(s.parents) == 0 {
+	if n, err := w.look(dir); err != nil {
+		return err
+	} else if n.Type == Dir {
 		if err := b.clearStale(s.path, s.temp); err != nil {
 			return err
 		}
 	}
-	if _, err := b.run(ctx, []*shift{s}); err != nil {
+	if _, err := b.run(ctx, []*shift{s}); err != nil || !unmakes {
 		return err
-	}
-	if text != nil || !m.from.MadeSSH || m.to.MadeSSH {
-		return nil
 	}
 	return b.unmake([]string{dir})
 }

@@ -151,13 +151,13 @@ func (users) change(ctx context.Context, w *World, m motion[userState], now user
 	if err != nil {
 		return err
 	}
-	for _, group := range m.to.groups() {
-		_, shadowed := all.line(gshadowFile, group)
-		if now.in(group) || shadowed < 0 && all[gshadowFile] != nil {
-			continue
+	for _, in := range m.to.In {
+		_, shadowed := all.line(gshadowFile, in.Group)
+		if now.in(in.Group) || in.At < lastPlace || shadowed < 0 && all[gshadowFile] != nil {
+			continue // it has a place of its own among the members, or the tool would make a line
 		}
-		if err := w.tool(ctx, "gpasswd", "--add", m.resource, group); err != nil {
-			return fmt.Errorf("put the user %s into %s: %w", m.resource, group, err)
+		if err := w.tool(ctx, "gpasswd", "--add", m.resource, in.Group); err != nil {
+			return fmt.Errorf("put the user %s into %s: %w", m.resource, in.Group, err)
 		}
 	}
 	return nil

@@ -69,6 +69,9 @@ type membership struct {
 	AtShadow int    `json:"at_shadow"`
 }
 
+// lastPlace is behind all other members.
+const lastPlace = 1 << 30
+
 func (s userState) uid() int { return idOf(s.Passwd, pwUID) }
 func (s userState) gid() int { return idOf(s.Passwd, pwGID) }
 
@@ -265,6 +268,9 @@ func (users) settle(w *World, v view[userState], g goal[userState], planned *goa
 	if planned != nil && planned.to.MadeHome != "" {
 		g.reason, g.to.MadeHome = planned.reason, v.now.MadeHome
 		return g, nil
+	}
+	if len(strange) > 0 && planned != nil { // the plan has it go
+		return g, &InUseError{"home of " + v.Resource, strange}
 	}
 	if len(strange) > 0 {
 		g.reason += fmt.Sprintf("; its home %s is left, it holds %s", quote(v.now.MadeHome), someOf(strange))

@@ -246,7 +246,7 @@ func (k *userWork) supplementary() error {
 	k.rejoin(again)
 	for _, group := range slices.Compact(slices.Sorted(slices.Values(names))) {
 		if !k.to.in(group) {
-			k.join(membership{Group: group, At: 1 << 30, AtShadow: 1 << 30})
+			k.join(membership{Group: group, At: lastPlace, AtShadow: lastPlace})
 			k.to.Joined = append(k.to.Joined, group)
 			k.say("joins %s", madeLater(group, k.idOfGroup(group)))
 		}
@@ -299,7 +299,7 @@ func (k *userWork) rejoin(groups []string) {
 		if _, there := k.w.Host.names().groups[group]; !there || k.to.in(group) {
 			continue
 		}
-		m := membership{Group: group, At: 1 << 30, AtShadow: 1 << 30}
+		m := membership{Group: group, At: lastPlace, AtShadow: lastPlace}
 		if i >= 0 {
 			m = k.v.found.In[i]
 		}
