@@ -35,6 +35,21 @@ func (w *World) keysPath(s userState) (string, error) {
 	return path.Join(at.real, sshDir, keysName), nil
 }
 
+// lessKeys is what a user is in use by, without the keys that golem takes away with it.
+func (w *World) lessKeys(use []string, now, to userState) []string {
+	if now.Keys == nil || to.Keys != nil {
+		return use
+	}
+	file, err := w.keysPath(now)
+	if err != nil {
+		return use
+	}
+	dir, _ := split(file)
+	return slices.DeleteFunc(use, func(what string) bool {
+		return what == quote(file) || what == quote(dir) && now.MadeSSH
+	})
+}
+
 // keyLines are the lines of an authorized_keys.
 func keyLines(text string) []string {
 	var lines []string

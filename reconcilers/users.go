@@ -249,6 +249,7 @@ func (users) settle(w *World, v view[userState], g goal[userState], planned *goa
 	if err != nil {
 		return g, err
 	}
+	use = w.lessKeys(use, v.now, g.to)
 	if len(use) > 0 && planned != nil {
 		return g, &InUseError{"user " + v.Resource, use}
 	}
