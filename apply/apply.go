@@ -229,7 +229,7 @@ func (e *engine) makePlan(ctx context.Context, w *reconcilers.World, snap *state
 		return err
 	}
 	e.w.Ledger = snap.Ledger
-	e.w.Needed, e.w.Declares, e.w.InForce = e.needed, e.plan.Declares, e.plan.InForce
+	e.w.Needed, e.w.Declares, e.w.InForce, e.w.Claims = e.needed, e.plan.Declares, e.plan.InForce, e.plan.Claims
 	e.w.Records = e.records
 	e.w.Acts = true
 	if e.target != nil {
@@ -272,7 +272,7 @@ func (e *engine) stand() {
 			e.standing = append(e.standing, plan.NeedName(r.Sort, r.Resource))
 		}
 		for _, layer := range r.Layers {
-			e.standing = append(e.standing, reconcilers.Keeps(layer.Glyph)...)
+			e.standing = append(e.standing, reconcilers.Keeps(e.w, r.Resource, layer.Glyph)...)
 		}
 	}
 }

@@ -65,6 +65,8 @@ func child(dir, act, number string) int {
 	}
 	if strings.HasPrefix(act, "pods ") {
 		h, scroll = podHostAt(h).lawHost, podStory
+	} else if strings.HasPrefix(act, "archive ") {
+		scroll = archiveAct
 	}
 	calls := 0
 	report, err := h.applyWith(scroll(act), "crash", func(string, string) error {

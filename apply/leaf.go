@@ -123,7 +123,7 @@ func (e *engine) stay(turns []*reconcilers.Turn) {
 		}
 		e.stuck = append(e.stuck, plan.NeedName(t.Sort, t.Resource))
 		for _, layer := range record.Layers {
-			e.stuck = append(e.stuck, reconcilers.Keeps(layer.Glyph)...)
+			e.stuck = append(e.stuck, reconcilers.Keeps(e.w, record.Resource, layer.Glyph)...)
 		}
 	}
 }

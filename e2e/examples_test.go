@@ -163,6 +163,26 @@ func TestImageSettlesAndComesBackWithTheImagesOwnUsers(t *testing.T) {
 	}, args...)
 }
 
+func TestReleaseSettlesGoesToItsNextVersionAndComesBack(t *testing.T) {
+	root := debianTree(t)
+	args := []string{"--root", root, "--state", filepath.Join(t.TempDir(), "planroom.db"), "../examples/release"}
+	c := call{}
+	c.settles(t, root, func() {
+		if page := readTree(t, root, "srv/www/handbook/index.html"); !strings.Contains(page, "Handbook 1.0") {
+			t.Errorf("the page is\n%s", page)
+		}
+		if conf := readTree(t, root, "srv/www/handbook/conf/handbook.conf"); !strings.HasSuffix(conf, "search = on\n") {
+			t.Errorf("the configuration is\n%s", conf)
+		}
+		first := treeLines(t, root)
+		says(t, c.must(t, 0, append([]string{"apply", "--auto-approve", "--var", "version=1.1"}, args...)...).stdout,
+			"files: 1 new (first-steps.html), 1 changed (index.html), 1 removed (start.html), 1 as before")
+		c.must(t, 0, append([]string{"plan", "--detailed-exitcode", "--var", "version=1.1"}, args...)...)
+		c.must(t, 0, append([]string{"rollback", "--auto-approve"}, args...)...)
+		sameLines(t, "after the rollback", first, treeLines(t, root))
+	}, args...)
+}
+
 // The image's journal lies in the image by default, and undo leaves nothing but it.
 func TestTheImagesJournalLiesInTheImage(t *testing.T) {
 	root := debianTree(t)
@@ -182,7 +202,7 @@ func TestTheImagesJournalLiesInTheImage(t *testing.T) {
 }
 
 func TestExamplesAreFormattedAndTheirVariablesRequired(t *testing.T) {
-	for _, name := range []string{"hardened-server", "dotfiles", "image", "nginx-site", "sshd"} {
+	for _, name := range []string{"hardened-server", "dotfiles", "image", "nginx-site", "sshd", "release"} {
 		call{}.must(t, 0, "fmt", "--check", "../examples/"+name)
 		if _, err := os.Stat("../examples/" + name + "/README.md"); err != nil {
 			t.Error(err)

@@ -18,6 +18,7 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 	declared, movedTo := map[scrolls.Key]*scrolls.Glyph{}, map[scrolls.Key]*scrolls.Glyph{}
 	m.plan.declares = map[string]*scrolls.Glyph{}
 	m.plan.inForce = map[scrolls.Key]*scrolls.Glyph{}
+	m.plan.claims = map[string][]scrolls.Key{}
 	for i, g := range glyphs {
 		declared[g.Key] = g
 		if g.MovedFrom != "" {
@@ -28,6 +29,8 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 		kind, _ := reconcilers.KindOf(g.Kind)
 		if kind.Sort != reconcilers.PathSort {
 			m.plan.declares[reconcilers.RecordKey(kind.Sort, spot.Resource)] = g
+		} else {
+			m.plan.claims[spot.Resource] = append(m.plan.claims[spot.Resource], g.Key)
 		}
 		a := m.thing(kind.Sort, spot.Resource).ask(m.leafAt[g.Leaf])
 		if len(a.set) == 0 {
@@ -40,7 +43,7 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 		if reconcilers.NeedsPlace(g) {
 			m.plan.needed = append(m.plan.needed, NeedName(kind.Sort, spot.Resource))
 		}
-		m.plan.needed = append(m.plan.needed, reconcilers.Keeps(g)...)
+		m.plan.needed = append(m.plan.needed, reconcilers.Keeps(m.w, spot.Resource, g)...)
 	}
 	for i := len(m.snap.Applied) - 1; i >= 0; i-- { // newest first
 		was := m.snap.Applied[i]
@@ -48,9 +51,12 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 			if reconcilers.NeedsPlace(was.Glyph) {
 				m.plan.needed = append(m.plan.needed, NeedName(was.Sort, was.Resource))
 			}
-			m.plan.needed = append(m.plan.needed, reconcilers.Keeps(was.Glyph)...)
+			m.plan.needed = append(m.plan.needed, reconcilers.Keeps(m.w, was.Resource, was.Glyph)...)
 			m.plan.declares[reconcilers.RecordKey(was.Sort, was.Resource)] = was.Glyph
 			m.plan.inForce[was.Key] = was.Glyph
+			if was.Sort == reconcilers.PathSort {
+				m.plan.claims[was.Resource] = append(m.plan.claims[was.Resource], was.Key)
+			}
 			continue
 		}
 		g := declared[was.Key]
@@ -80,7 +86,7 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 		x.dropWithBase()
 	}
 	slices.Sort(m.plan.needed)
-	m.w.Needed, m.w.Declares, m.w.InForce = m.plan.Needed, m.plan.Declares, m.plan.InForce
+	m.w.Needed, m.w.Declares, m.w.InForce, m.w.Claims = m.plan.Needed, m.plan.Declares, m.plan.InForce, m.plan.Claims
 }
 
 // NeedName is how a resource stands in the list of what is needed.
@@ -95,7 +101,7 @@ func NeedName(sort, resource string) string {
 // in the turn of the base that takes its place, and so does the one glyph of a resource
 // that is no path.
 func (m *maker) dropTurn(x *thing, was state.Applied) int {
-	if was.Sort != reconcilers.PathSort {
+	if !reconcilers.Shared(was.Sort) {
 		for at, a := range x.asks {
 			if len(a.set) > 0 {
 				return at

@@ -79,6 +79,7 @@ type Plan struct {
 	needed    []string
 	declares  map[string]*scrolls.Glyph // by the resource's RecordKey; of what is no path
 	inForce   map[scrolls.Key]*scrolls.Glyph
+	claims    map[string][]scrolls.Key // the layers on a path
 }
 
 // WaveLeaf is the name under which the journal has the steps of the last wave: a
@@ -215,6 +216,10 @@ func (p *Plan) Declares(sort, resource string) *scrolls.Glyph {
 // InForce is the glyph that a key stands for when the run is over, of any lineage; nil for
 // none.
 func (p *Plan) InForce(key scrolls.Key) *scrolls.Glyph { return p.inForce[key] }
+
+// Claims lists the glyphs that will be layers on a path when the run is over, of any
+// lineage.
+func (p *Plan) Claims(path string) []scrolls.Key { return p.claims[path] }
 
 // coveredBy says whether a sorted list holds a path or something inside it.
 func coveredBy(paths []string, path string) bool {

@@ -40,6 +40,7 @@ var samples = map[string]func(t *rapid.T) scrolls.Attrs{
 	"user":      sampleUserWithKeys,
 	"group":     sampleGroup,
 	"access":    sampleAccess,
+	"archive":   sampleArchive,
 }
 
 func sampleLine(t *rapid.T) scrolls.Attrs {
@@ -114,6 +115,7 @@ type stage struct {
 var stages = map[string]stage{
 	PathSort:    {draw: (*bench).drawFiles, print: (*bench).printFiles},
 	UnitSort:    {draw: (*bench).drawUnits, host: (*bench).bootUnits, print: func(b *bench) string { return b.systemd.Print() }},
+	archiveSort: {draw: (*bench).drawArchives, print: (*bench).printFiles},
 	PackageSort: {draw: func(*bench) {}, host: (*bench).bootApt, print: (*bench).printApt},
 	userSort:    {draw: (*bench).drawAccounts, host: (*bench).bootAccounts, print: (*bench).printAccounts, acts: true},
 	groupSort:   {draw: (*bench).drawAccounts, host: (*bench).bootAccounts, print: (*bench).printAccounts, acts: true},

@@ -147,16 +147,24 @@ func (k *work) baseActs() bool {
 
 // displace notes bytes that go and that neither golem nor the found state had.
 func (k *work) displace() {
+	if h := k.letGo(); h != nil && k.t.Acts && (k.now.Type == File || k.now.Type == Link) {
+		if !h.entry.left(k.now) && !knows(k.now, h.entry.found(), k.want) {
+			k.t.Keeps = append(k.t.Keeps, kept(k.r.Resource, k.now, "changed by hand since golem wrote it"))
+		}
+		return
+	}
 	if !k.t.Acts || k.s.before == nil || k.s.base == nil || k.now.Type != File && k.now.Type != Link {
 		return
 	}
-	left := k.left()
-	for _, known := range []Node{left, k.s.under, k.s.found, k.want} {
-		if known.Type == k.now.Type && known.Hash == k.now.Hash && known.Target == k.now.Target {
-			return
-		}
+	if !knows(k.now, k.left(), k.s.under, k.s.found, k.want) {
+		k.t.Keeps = append(k.t.Keeps, kept(k.r.Resource, k.now, "changed by hand since golem wrote it"))
 	}
-	k.t.Keeps = append(k.t.Keeps, kept(k.r.Resource, k.now, "changed by hand since golem wrote it"))
+}
+
+// knows says whether the bytes or the target of what is there are those of something that
+// golem has.
+func knows(now Node, known ...Node) bool {
+	return slices.ContainsFunc(known, func(n Node) bool { return n.Type == now.Type && n.Hash == now.Hash && n.Target == now.Target })
 }
 
 // keepLost notes what edits had replaced and cannot give back, and what a stranger had put
@@ -266,13 +274,17 @@ func (w *World) fitLedger(t *Turn) error {
 		return err
 	}
 	node := parentNode(w.Host, up)
+	body := ledgerBody{Made: true, Node: node}
+	if n, ok := w.archiveDir(dir); ok {
+		node, body.Node = n, Node{Type: Dir, Mode: n.Mode, UID: Any, GID: Any, Flags: Any}
+	}
 	t.Acts = differs(t.shift.from, node) != ""
 	t.shift.to, t.Leaves = node, node
-	t.setLedger(w, dir, &ledgerBody{Made: true, Node: node})
+	t.setLedger(w, dir, &body)
 	for i := range t.Changes {
 		t.Changes[i].Effect = "write"
-		t.Changes[i].Reason = "stays for what is declared in it, as a directory made on the way: mode 0755"
-		t.Changes[i].After = map[string]any{"type": string(Dir), "mode": "0755"}
+		t.Changes[i].Reason = "stays for what is declared in it, as a directory made on the way: mode " + fmt.Sprintf("%04o", node.Mode)
+		t.Changes[i].After = map[string]any{"type": string(Dir), "mode": fmt.Sprintf("%04o", node.Mode)}
 	}
 	return nil
 }

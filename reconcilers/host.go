@@ -51,6 +51,8 @@ type Host struct {
 	users  *names
 	unborn unborn
 	apt    aptLists
+	// archives are what was read of archives, and what was downloaded.
+	archives archiveShelf
 	// unitFiles says that a unit file was changed since systemd last read them.
 	unitFiles bool
 }
@@ -71,7 +73,7 @@ func OpenHost(root string) (*Host, error) {
 }
 
 // Close releases the root.
-func (h *Host) Close() error { return unix.Close(h.rootfd) }
+func (h *Host) Close() error { return errors.Join(h.archives.clear(), unix.Close(h.rootfd)) }
 
 // Live says whether the host is a running system and not a file tree.
 func (h *Host) Live() bool { return h.Booted }

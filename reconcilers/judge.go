@@ -118,6 +118,9 @@ func (k *work) installReason(g *scrolls.Glyph) string {
 	if k.bare.Type == Dir {
 		return fmt.Sprintf("an existing directory: %s", k.changeReason(g))
 	}
+	if h := k.letGo(); h != nil {
+		return k.brief(k.mid, g) + "; takes the place of what " + string(h.layer.Key) + " had there"
+	}
 	was := fmt.Sprintf("an existing %s not made by golem", k.bare.Type)
 	detail := string(k.bare.Target)
 	if k.bare.Type == File {

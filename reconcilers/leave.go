@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
 
 	"golem/scrolls"
@@ -90,8 +91,28 @@ func (l leaving) tellUnit(t *Turn, key scrolls.Key) {
 	t.Units = append(t.Units, UnitEffect{Do: "forget", Unit: unit, Key: key, Reason: `left as it is: on_undeclare = "leave"`})
 }
 
-// Fit implements Reconciler.
-func (leaving) Fit(*World, *Turn) error { return nil }
+// Fit implements Reconciler: directories that were made for what is left are left, too.
+func (l leaving) Fit(w *World, t *Turn) error {
+	if l.Sort() != archiveSort || t.Step == nil {
+		return nil
+	}
+	for _, layer := range t.Record.Layers {
+		if t.Drop[layer.Key] == nil {
+			continue
+		}
+		held, err := readHeld(layer)
+		if err != nil {
+			return err
+		}
+		for _, e := range held.Entries {
+			dir := path.Join(t.Resource, string(e.Path))
+			if body, ok := w.ledger(dir); e.Type == Dir && ok && body.Made && !w.Needed(dir) {
+				t.setLedger(w, dir, nil)
+			}
+		}
+	}
+	return nil
+}
 
 // Join implements Reconciler.
 func (leaving) Join(context.Context, *World, []*Turn) error { return nil }

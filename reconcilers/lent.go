@@ -53,10 +53,27 @@ func (w *World) loans() map[string]*loan {
 
 // borrowed notes in what was found at a path whose it is.
 func (k *work) borrowed(n Node) Node {
+	if h := k.letGo(); h != nil {
+		return h.entry.found() // what lay beneath that counts
+	}
 	if n.Type != Absent {
 		n.Lent = k.w.loans()[k.r.Resource]
 	}
 	return n
+}
+
+// letGo is what an archive has at the path and lets go in this run; nil for nothing.
+func (k *work) letGo() *holding {
+	if k.r.Record != nil {
+		return nil
+	}
+	for _, h := range k.w.heldAt(k.r.Resource) {
+		left := h.layer.Glyph.OnUndeclare == "leave" && k.w.InForce(h.layer.Key) == nil
+		if h.entry.Type != Dir && !left {
+			return &h
+		}
+	}
+	return nil
 }
 
 // lender is the package that a surface's found state belongs to; "" for none.

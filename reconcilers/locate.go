@@ -60,6 +60,7 @@ func (w *World) after(gone []Gone) *World {
 	final := *w
 	final.over = maps.Clone(w.over)
 	final.seen = map[string]Node{}
+	maps.Copy(final.over, w.steering())
 	for _, g := range gone {
 		kind, ok := KindOf(g.Glyph.Kind)
 		if !ok || kind.base == nil || g.Record == nil {

@@ -21,11 +21,14 @@ func Mendable(err error) bool {
 	var refused *RefusedError
 	var pod *ContainerError
 	var taken *PortError
+	var download *DownloadError
 	switch {
 	case err == nil, errors.Is(err, ErrMoved), errors.Is(err, context.Canceled):
 		return false
 	case errors.As(err, &refused): // the same file would be refused again
 		return false
+	case errors.As(err, &download):
+		return !download.Final
 	case errors.As(err, &check):
 		return true
 	case errors.As(err, &command):

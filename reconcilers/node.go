@@ -52,7 +52,9 @@ type Node struct {
 	// data are the bytes, where they were small enough to be kept at hand.
 	data []byte
 	// local is a file on the machine running golem that has the bytes.
-	local    string
+	local string
+	// src opens a stream that has the bytes.
+	src      func() (io.ReadCloser, error)
 	dev, ino uint64
 }
 

@@ -287,7 +287,7 @@ func (w *World) settleFiles(e *dpkgEntry, effect *pkgEffect, found Pkg, before [
 	}
 	for _, f := range files {
 		old, known := was[f.Path]
-		declared := w.isSurface(f.Path)
+		declared := w.isSurface(f.Path) || w.unpackedAt(f.Path)
 		switch {
 		case effect.Purge && f.Node.Type != Absent && (declared || known && old.Type != Absent):
 			effect.After = append(effect.After, f) // it was there before the package, and is not the package's to take

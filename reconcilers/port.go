@@ -208,7 +208,7 @@ type Change struct {
 // All are the kinds of glyph there are. A new kind is one line here.
 var All = []Kind{
 	fileKind, directoryKind, linkKind, lineKind, regionKind, entryKind, aptKind, serviceKind, processKind, commandKind,
-	containerKind, networkKind, userKind, groupKind, accessKind,
+	containerKind, networkKind, userKind, groupKind, accessKind, archiveKind,
 }
 
 // Reconcilers are the keepers of resources, by sort.
@@ -216,7 +216,7 @@ var Reconcilers = map[string]Reconciler{
 	PathSort: surfaces{}, PackageSort: packages{}, UnitSort: units{}, processSort: processes{},
 	commandSort:   sole[commandState]{sort: commandSort, own: commands{}},
 	ContainerSort: containerKeeper, NetworkSort: networkKeeper, imageSort: imageKeeper,
-	userSort: soleUsers, groupSort: soleGroups, accessSort: sole[grantState]{sort: accessSort, own: accesses{}},
+	userSort: soleUsers, groupSort: soleGroups, accessSort: sole[grantState]{sort: accessSort, own: accesses{}}, archiveSort: unpackings{},
 }
 
 // Kinds returns what the language needs of every kind.
@@ -244,13 +244,28 @@ func NeedsPlace(g *scrolls.Glyph) bool { return !takesAway(g.Attrs) }
 
 // Keeps lists the paths that a glyph keeps beside its resource: what they lie in is
 // needed while it is in force.
-func Keeps(g *scrolls.Glyph) []string {
+func Keeps(w *World, resource string, g *scrolls.Glyph) []string {
 	kind, ok := KindOf(g.Kind)
-	if !ok || kind.keeps == nil {
+	if !ok {
+		return nil
+	}
+	if k, ok := Reconcilers[kind.Sort].(Keeper); ok {
+		return k.Keeps(w, resource, g)
+	}
+	if kind.keeps == nil {
 		return nil
 	}
 	return kind.keeps(g)
 }
+
+// A Keeper is a reconciler whose glyphs keep paths that they do not say themselves.
+type Keeper interface {
+	Keeps(w *World, resource string, g *scrolls.Glyph) []string
+}
+
+// Shared says whether a resource of a sort holds several glyphs, each of them whole by
+// itself.
+func Shared(sort string) bool { return sort == PathSort || sort == archiveSort }
 
 // CID is the content id of a glyph as this golem encodes it.
 func CID(g *scrolls.Glyph) scrolls.ContentID {

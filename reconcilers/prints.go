@@ -27,6 +27,12 @@ func sightText(seen any) string {
 			running[name] = isRunning(active)
 		}
 		return string(encode([]any{nodes, running}))
+	case archiveSight:
+		nodes := map[string]Node{}
+		for name, n := range seen.now {
+			nodes[name] = nodePrint(n)
+		}
+		return string(encode([]any{nodes, seen.unseen}))
 	case *transaction:
 		var effects []pkgEffect
 		for _, e := range seen.effects {

@@ -35,6 +35,11 @@ func (k *work) refuse() error {
 	if k.base == nil && len(k.edits) == 0 {
 		return nil
 	}
+	for _, h := range k.w.heldAt(k.r.Resource) {
+		if h.entry.Type != Dir && k.w.stays(h.layer) {
+			return fmt.Errorf("%s belongs to %s of the lineage %q; it has to be left out there, with exclude", p, h.layer.Key, h.layer.Lineage)
+		}
+	}
 	if k.now.Type == Special {
 		return fmt.Errorf("%s is a device, a socket or a pipe; golem neither replaces nor edits one", p)
 	}

@@ -33,6 +33,7 @@ type shift struct {
 	// yields says that a directory which is not empty stays, which is no error.
 	yields bool
 	tests  []test // what must accept the new file before it takes its place
+	order  int    // of a file whose bytes come from a stream: where in it
 }
 
 // A parent is a directory that has to be there before a path can be.
@@ -329,6 +330,8 @@ func bare(err error) error {
 // open gives the bytes of a wanted file, from wherever they are.
 func (n Node) open(blobs Blobs) (io.ReadCloser, error) {
 	switch {
+	case n.src != nil:
+		return n.src()
 	case n.data != nil:
 		return io.NopCloser(bytes.NewReader(n.data)), nil
 	case n.local != "":

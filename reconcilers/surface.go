@@ -240,7 +240,13 @@ func (k *work) makeBase() error {
 		if k.s.base != nil {
 			was = k.s.base.Glyph
 		}
-		want, err := kind.base.make(k.w, k.base.Glyph, was, k.beneath, k.bare)
+		bare := k.bare
+		if body, ok := k.w.ledger(k.r.Resource); ok && k.inherits() && body.Node.UID == Any {
+			bare = absent() // an archive made it as the archive has it, which says nothing here
+		} else if k.letGo() != nil {
+			bare = k.beneath // the same of a file
+		}
+		want, err := kind.base.make(k.w, k.base.Glyph, was, k.beneath, bare)
 		if err != nil {
 			return err
 		}

@@ -73,7 +73,7 @@ func (b *batch) keepBefore(u undoing, now Node) error {
 func (b *batch) clearTemp(u undoing) error {
 	dir, name := split(u.path)
 	fd, err := b.d.fd(dir)
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 		return nil
 	}
 	if err != nil {

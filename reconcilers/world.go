@@ -29,6 +29,9 @@ type World struct {
 	// Declares is the glyph that will be in force on a resource that has but one, when the
 	// run is over, of any lineage; nil for none.
 	Declares func(sort, resource string) *scrolls.Glyph
+	// Claims lists the glyphs that will be layers on a real path when the run is over, of
+	// any lineage.
+	Claims func(path string) []scrolls.Key
 	// InForce is the glyph that a key stands for when the run is over, of any lineage; nil
 	// for none.
 	InForce func(key scrolls.Key) *scrolls.Glyph
@@ -67,6 +70,7 @@ func NewWorld(h *Host, blobs Blobs) *World {
 		Needed: func(string) bool { return false }, Where: func(scrolls.Key) string { return "" },
 		Declares: func(string, string) *scrolls.Glyph { return nil },
 		Before:   func(key, other scrolls.Key) bool { return false },
+		Claims:   func(string) []scrolls.Key { return nil },
 		InForce:  func(scrolls.Key) *scrolls.Glyph { return nil }, Timeout: scrolls.BuiltinPolicy.Timeout,
 		over: map[string]Node{}, seen: map[string]Node{},
 		dirOK: map[string]error{}, d: h.newDirs(), desk: &desk{on: map[string]any{}},

@@ -115,7 +115,7 @@ func (l *loader) attribute(g *Glyph, kind *kindInfo, attr *hclsyntax.Attribute, 
 	if secret {
 		g.Secret = append(g.Secret, attr.Name)
 	}
-	if spec.File {
+	if spec.File && !(spec.URL && strings.Contains(typed.AsString(), "://")) {
 		l.file(g, attr, typed.AsString(), secret)
 		return
 	}

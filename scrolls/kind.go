@@ -55,6 +55,8 @@ type Attr struct {
 	// File marks a string that names a local file, relative to the scroll's
 	// directory: the loader hashes it and puts a FileRef in its place.
 	File bool
+	// URL lets a File be somewhere else: a string with "://" in it stays as it is.
+	URL bool
 	// Folder marks an attribute that may be a string: then it names a local directory,
 	// and the loader puts its files in its place.
 	Folder bool
