@@ -196,7 +196,8 @@ func (k *archiveWork) judgeReplace(g, old *scrolls.Glyph, key scrolls.Key) {
 		{a.replaced, "not made by golem and replaced, what was there is kept"},
 		{a.gone, "removed"},
 		{a.restored, "put back as found"},
-		{a.left, "left alone"}, {a.handed, "handed over to what declares them now"},
+		{a.left, "left alone"},
+		{a.handed, "handed over to what declares them now"},
 	} {
 		if n := len(part.names); n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s (%s)", n, part.one, shownNames(part.names)))

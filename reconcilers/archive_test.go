@@ -34,7 +34,7 @@ type member struct {
 // archiveTime is when every member of a test's archive was changed.
 var archiveTime = time.Unix(1_600_000_000, 0)
 
-func tarOf(members ...member) []byte {
+func tarball(members ...member) []byte {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, m := range members {
@@ -160,8 +160,8 @@ var plainMembers = []member{
 
 func TestEveryFormatIsToldByItsBytes(t *testing.T) {
 	for name, data := range map[string][]byte{
-		"tar": tarOf(plainMembers...), "gz": squeezed(tarOf(plainMembers...), "gz"), "zst": squeezed(tarOf(plainMembers...), "zst"),
-		"xz": squeezed(tarOf(plainMembers...), "xz"), "zip": zipOf(plainMembers...),
+		"tar": tarball(plainMembers...), "gz": squeezed(tarball(plainMembers...), "gz"), "zst": squeezed(tarball(plainMembers...), "zst"),
+		"xz": squeezed(tarball(plainMembers...), "xz"), "zip": zipOf(plainMembers...),
 	} {
 		list, err := entriesIn(data, scrolls.Attrs{}, usualBounds)
 		if err != nil {
@@ -198,7 +198,7 @@ func TestStripIncludeExclude(t *testing.T) {
 		"/0755 README=0:0644 app-1/0750 app-1/link>lib/a.so app-1/up>bin/../lib": {"exclude": list("app-1/bin", "**/*.so", "app-1/lib/")},
 		"/0755 app-1/0750 app-1/lib/0755 app-1/lib/a.so=2:0644":                  {"include": list("**/*.so")},
 	} {
-		got, err := entriesIn(tarOf(plainMembers...), a, usualBounds)
+		got, err := entriesIn(tarball(plainMembers...), a, usualBounds)
 		if err != nil {
 			t.Errorf("%v: %v", a, err)
 			continue
@@ -210,13 +210,13 @@ func TestStripIncludeExclude(t *testing.T) {
 			t.Errorf("%v:\nhave %s\nwant %s", a, got.shape(), want)
 		}
 	}
-	if _, err := entriesIn(tarOf(plainMembers...), scrolls.Attrs{"strip": json.Number("7")}, usualBounds); err == nil || !strings.Contains(err.Error(), "nothing of it") {
+	if _, err := entriesIn(tarball(plainMembers...), scrolls.Attrs{"strip": json.Number("7")}, usualBounds); err == nil || !strings.Contains(err.Error(), "nothing of it") {
 		t.Errorf("an archive of which nothing is left: %v", err)
 	}
 }
 
 func TestAHardLinkIsAFileOfItsOwn(t *testing.T) {
-	data := tarOf(member{name: "a/one", content: "12345", mode: 0o600}, member{name: "two", typ: tar.TypeLink, target: "a/one"}, member{name: "three", typ: tar.TypeLink, target: "./two"})
+	data := tarball(member{name: "a/one", content: "12345", mode: 0o600}, member{name: "two", typ: tar.TypeLink, target: "a/one"}, member{name: "three", typ: tar.TypeLink, target: "./two"})
 	list, err := entriesIn(data, scrolls.Attrs{"exclude": []any{"a"}}, usualBounds)
 	if err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func TestHostileArchives(t *testing.T) {
 		"the directory itself":   {[]member{link("./", "x")}, `stands for the directory itself`, false},
 		"many":                   {[]member{{name: "../1"}, {name: "../2"}, {name: "../3"}, {name: "../4"}, {name: "../5"}, {name: "../6"}}, `"../5" leads out of the directory; and 1 more`, true},
 	} {
-		packs := map[string][]byte{"tar": tarOf(append([]member{ok}, c.members...)...)}
+		packs := map[string][]byte{"tar": tarball(append([]member{ok}, c.members...)...)}
 		if c.zip {
 			packs["zip"] = zipOf(append([]member{ok}, c.members...)...)
 		}
@@ -288,12 +288,12 @@ func TestHostileArchives(t *testing.T) {
 }
 
 func TestWhatIsLeftOutMayBeWhatGolemDoesNotUnpack(t *testing.T) {
-	data := tarOf(member{name: "dev/null", typ: tar.TypeChar}, member{name: "su", mode: 0o4755}, member{name: "f"})
+	data := tarball(member{name: "dev/null", typ: tar.TypeChar}, member{name: "su", mode: 0o4755}, member{name: "f"})
 	list, err := entriesIn(data, scrolls.Attrs{"exclude": []any{"dev", "su"}}, usualBounds)
 	if err != nil || list.shape() != "/0755 f=0:0644" {
 		t.Errorf("%v, %v", list, err)
 	}
-	if _, err := entriesIn(tarOf(member{name: "../x"}, member{name: "f"}), scrolls.Attrs{"exclude": []any{"**"}, "include": []any{"f"}}, usualBounds); err == nil {
+	if _, err := entriesIn(tarball(member{name: "../x"}, member{name: "f"}), scrolls.Attrs{"exclude": []any{"**"}, "include": []any{"f"}}, usualBounds); err == nil {
 		t.Error("a name that leads out is refused whatever is left out")
 	}
 }
@@ -313,10 +313,10 @@ func TestBombsAreBounded(t *testing.T) {
 		links = append(links, member{name: fmt.Sprintf("h%d", i), typ: tar.TypeLink, target: "f"})
 	}
 	for what, data := range map[string][]byte{
-		"gz": squeezed(tarOf(member{name: "z", content: zeros}), "gz"), "zst": squeezed(tarOf(member{name: "z", content: zeros}), "zst"),
-		"xz": squeezed(tarOf(member{name: "z", content: zeros}), "xz"), "zip": zipOf(member{name: "z", content: zeros}),
+		"gz": squeezed(tarball(member{name: "z", content: zeros}), "gz"), "zst": squeezed(tarball(member{name: "z", content: zeros}), "zst"),
+		"xz": squeezed(tarball(member{name: "z", content: zeros}), "xz"), "zip": zipOf(member{name: "z", content: zeros}),
 		"two in a zip": zipOf(member{name: "a", content: zeros[:1<<19]}, member{name: "b", content: zeros[:3<<18]}),
-		"entries":      tarOf(many...), "directories": tarOf(deep), "hard links": tarOf(links...), "entries of a zip": zipOf(many...),
+		"entries":      tarball(many...), "directories": tarball(deep), "hard links": tarball(links...), "entries of a zip": zipOf(many...),
 	} {
 		_, err := entriesIn(data, scrolls.Attrs{}, small)
 		var hostile *HostileError
@@ -324,7 +324,7 @@ func TestBombsAreBounded(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := entriesIn(tarOf(member{name: "z", content: zeros}), scrolls.Attrs{}, small); err != nil {
+	if _, err := entriesIn(tarball(member{name: "z", content: zeros}), scrolls.Attrs{}, small); err != nil {
 		t.Errorf("as large as it unpacks to: %v", err)
 	}
 }
@@ -343,10 +343,10 @@ func TestASparseGiantIsRefused(t *testing.T) {
 }
 
 func TestBrokenArchivesAreErrors(t *testing.T) {
-	whole := squeezed(tarOf(member{name: "f", content: strings.Repeat("abc", 5000)}), "gz")
+	whole := squeezed(tarball(member{name: "f", content: strings.Repeat("abc", 5000)}), "gz")
 	torn := bytes.Clone(whole)
 	torn[len(torn)-6] ^= 1
-	window := squeezed(tarOf(member{name: "f", content: "x"}), "xz")
+	window := squeezed(tarball(member{name: "f", content: "x"}), "xz")
 	huge := bytes.Clone(window)
 	for i := 12; i < 30; i++ { // the dictionary's size, behind the filter's id and its length
 		if huge[i] == 0x21 && huge[i+1] == 1 {
@@ -363,7 +363,7 @@ func TestBrokenArchivesAreErrors(t *testing.T) {
 	}{
 		"text": {[]byte("hello"), "no archive that golem knows"}, "a longer text": {bytes.Repeat([]byte("hello\n"), 500), "no archive that golem knows"},
 		"empty": {nil, "no archive that golem knows"}, "gzip of a text": {squeezed(bytes.Repeat([]byte("hello"), 300), "gz"), "no archive that golem knows"},
-		"cut": {whole[:len(whole)/2], "ends too early"}, "torn": {torn, "checksum"}, "no members": {tarOf(), "nothing of it"},
+		"cut": {whole[:len(whole)/2], "ends too early"}, "torn": {torn, "checksum"}, "no members": {tarball(), "nothing of it"},
 		"zip cut": {zipOf(member{name: "f", content: "x"})[:30], "unpack it"}, "xz window": {huge, "of memory"}, "encrypted": {encrypted, "encrypted"},
 	} {
 		if _, err := entriesIn(c.data, scrolls.Attrs{}, usualBounds); err == nil || !strings.Contains(err.Error(), c.says) {
@@ -374,9 +374,9 @@ func TestBrokenArchivesAreErrors(t *testing.T) {
 
 // suiteArchives are the archives of the conformance suite.
 var suiteArchives = [][]byte{
-	tarOf(member{name: "it", content: "new\n", mode: 0o600}, member{name: "dir/", mode: 0o700}, member{name: "dir/sub/x", content: "x"},
+	tarball(member{name: "it", content: "new\n", mode: 0o600}, member{name: "dir/", mode: 0o700}, member{name: "dir/sub/x", content: "x"},
 		member{name: "ln", typ: tar.TypeSymlink, target: "dir/sub"}),
-	squeezed(tarOf(member{name: "dir/", mode: 0o750}, member{name: "dir/it", content: strings.Repeat("large ", 20000)},
+	squeezed(tarball(member{name: "dir/", mode: 0o750}, member{name: "dir/it", content: strings.Repeat("large ", 20000)},
 		member{name: "other", typ: tar.TypeLink, target: "dir/it"}), "gz"),
 	zipOf(member{name: "it", typ: tar.TypeSymlink, target: "dir"}, member{name: "dir/"}, member{name: "found"}),
 }
