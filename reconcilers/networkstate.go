@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -29,7 +32,9 @@ type podNetwork struct {
 	Labels   map[string]string
 	Options  map[string]string
 	Subnets  []podSubnet
-	IPAM     struct{ Config []podSubnet }
+	// Interface is the host's own on it, where the engine says so.
+	Interface string `json:"network_interface"`
+	IPAM      struct{ Config []podSubnet }
 }
 
 type podSubnet struct{ Subnet, Gateway string }
@@ -381,8 +386,31 @@ func (e podEngine) dropNetwork(ctx context.Context, name string, again bool) err
 			}
 		}
 	}
+	n, err := e.network(ctx, name)
+	if err != nil {
+		return err
+	}
 	if _, err := e.do(ctx, false, "network", "rm", name); err != nil {
 		return fmt.Errorf("remove the network %s: %w", name, err)
+	}
+	return e.dropInterface(ctx, n)
+}
+
+// dropInterface removes what a network had on the host, if it is still there: an engine that
+// was killed while it started a container leaves it, and then nobody can have its addresses.
+func (e podEngine) dropInterface(ctx context.Context, n *podNetwork) error {
+	if n == nil || n.Interface == "" {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(e.w.Host.Root, "sys/class/net", n.Interface, "bridge")); err != nil {
+		return nil // it went with its last container, or is nothing that the engine made
+	}
+	_, err := e.w.Host.Do(ctx, Command{Argv: []string{"ip", "link", "delete", "dev", n.Interface}, Changes: true, Timeout: e.w.Timeout})
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil // there is no tool for it here
+	}
+	if err != nil {
+		return fmt.Errorf("remove what the network %s left: %w", n.Name, err)
 	}
 	return nil
 }
