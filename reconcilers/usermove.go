@@ -283,7 +283,7 @@ func mergeList(a accounts, file, name string, from, to []string, at int, there b
 // mergeGroups puts a user into groups and takes it out of others.
 func mergeGroups(a accounts, name string, from, to userState) {
 	was, will := placesIn(from), placesIn(to)
-	edit := func(file, group string, at func(membership) int) {
+	edit := func(file, group string, at func(membership) (int, []string)) {
 		line, i := a.line(file, group)
 		if i < 0 {
 			return
@@ -292,10 +292,11 @@ func mergeGroups(a accounts, name string, from, to userState) {
 		is := slices.Index(list, name)
 		m, wanted := will[group]
 		_, had := was[group]
+		place, among := at(m)
 		switch {
-		case wanted && !had && is < 0 && at(m) >= 0:
-			list = slices.Insert(list, min(at(m), len(list)), name)
-		case is >= 0 && !wanted && (had || !to.There), is >= 0 && wanted && !had && at(m) < 0:
+		case wanted && !had && is < 0 && place >= 0:
+			list = slices.Insert(list, placeAmong(list, name, among, place), name)
+		case is >= 0 && !wanted && (had || !to.There), is >= 0 && wanted && !had && place < 0:
 			list = slices.Delete(list, is, is+1)
 		default:
 			return
@@ -307,9 +308,26 @@ func mergeGroups(a accounts, name string, from, to userState) {
 		groups[field(line, 0)] = true
 	}
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
-		edit(groupFile, group, func(m membership) int { return m.At })
-		edit(gshadowFile, group, func(m membership) int { return m.AtShadow })
+		edit(groupFile, group, func(m membership) (int, []string) { return m.At, m.Among })
+		edit(gshadowFile, group, func(m membership) (int, []string) { return m.AtShadow, m.AmongShadow })
 	}
+}
+
+// placeAmong is where a name comes back into a list: behind the nearest of those that it
+// stood behind, else before the nearest of those that it stood before, else by number.
+func placeAmong(list []string, name string, among []string, place int) int {
+	at := slices.Index(among, name)
+	for i := at - 1; i >= 0; i-- {
+		if there := slices.Index(list, among[i]); there >= 0 {
+			return there + 1
+		}
+	}
+	for i := at + 1; at >= 0 && i < len(among); i++ {
+		if there := slices.Index(list, among[i]); there >= 0 {
+			return there
+		}
+	}
+	return min(place, len(list))
 }
 
 func placesIn(s userState) map[string]membership {

@@ -53,8 +53,10 @@ type userState struct {
 type userNotes struct {
 	Set    []string `json:"set,omitempty"`    // attributes it changed
 	Joined []string `json:"joined,omitempty"` // groups it put the user into,
-	Left   []string `json:"left,omitempty"`   // and took it out of
-	Added  []string `json:"added,omitempty"`  // keys
+	Left   []string `json:"left,omitempty"`   // and took it out of,
+	// where it stood there then
+	LeftAt map[string]membership `json:"left_at,omitempty"`
+	Added  []string              `json:"added,omitempty"` // keys
 	// MadeHome is the home that it made, MadeUp directories on the way there.
 	MadeHome string   `json:"made_home,omitempty"`
 	MadeUp   []string `json:"made_up,omitempty"`
@@ -67,6 +69,10 @@ type membership struct {
 	Group    string `json:"group"`
 	At       int    `json:"at"`
 	AtShadow int    `json:"at_shadow"`
+	// Among and AmongShadow are all members, in the order of the files: where others come
+	// and go meanwhile, a neighbour tells the place better than a number.
+	Among       []string `json:"among,omitempty"`
+	AmongShadow []string `json:"among_shadow,omitempty"`
 }
 
 // lastPlace is behind all other members.
@@ -154,19 +160,19 @@ func membershipsOf(all accounts, name string) []membership {
 		if m, ok := found[group]; ok {
 			return m
 		}
-		return membership{group, -1, -1}
+		return membership{Group: group, At: -1, AtShadow: -1}
 	}
 	for _, line := range all[groupFile] {
 		if i := slices.Index(members(line), name); i >= 0 {
 			m := at(field(line, 0))
-			m.At = i
+			m.At, m.Among = i, members(line)
 			found[m.Group] = m
 		}
 	}
 	for _, line := range all[gshadowFile] {
 		if i := slices.Index(members(line), name); i >= 0 {
 			m := at(field(line, 0))
-			m.AtShadow = i
+			m.AtShadow, m.AmongShadow = i, members(line)
 			found[m.Group] = m
 		}
 	}

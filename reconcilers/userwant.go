@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -258,6 +259,11 @@ func (k *userWork) supplementary() error {
 		if !slices.Contains(names, m.Group) {
 			k.part(m.Group)
 			k.to.Left = append(k.to.Left, m.Group)
+			k.to.LeftAt = maps.Clone(k.to.LeftAt)
+			if k.to.LeftAt == nil {
+				k.to.LeftAt = map[string]membership{}
+			}
+			k.to.LeftAt[m.Group] = m
 			k.say("leaves %s", m.Group)
 		}
 	}
@@ -295,6 +301,9 @@ func (k *userWork) leaveGroups(groups []string) {
 func (k *userWork) rejoin(groups []string) {
 	for _, group := range slices.Clone(groups) {
 		k.to.Left = slices.DeleteFunc(k.to.Left, func(g string) bool { return g == group })
+		stood, known := k.to.LeftAt[group]
+		k.to.LeftAt = maps.Clone(k.to.LeftAt)
+		delete(k.to.LeftAt, group)
 		i := slices.IndexFunc(k.v.found.In, func(m membership) bool { return m.Group == group })
 		if _, there := k.w.Host.names().groups[group]; !there || k.to.in(group) {
 			continue
@@ -302,6 +311,9 @@ func (k *userWork) rejoin(groups []string) {
 		m := membership{Group: group, At: lastPlace, AtShadow: lastPlace}
 		if i >= 0 {
 			m = k.v.found.In[i]
+		}
+		if known {
+			m = stood
 		}
 		k.join(m)
 		k.say("joins %s again", group)
