@@ -26,7 +26,8 @@ const sealKeyMeta = "plan_key"
 // sealKey reads the journal's key for plan files; an empty one where it has none.
 func sealKey(r interface {
 	Meta(name string) (string, error)
-}) (plan.SealKey, error) {
+},
+) (plan.SealKey, error) {
 	var key plan.SealKey
 	text, err := r.Meta(sealKeyMeta)
 	if err == nil && text != "" {

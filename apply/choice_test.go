@@ -133,8 +133,13 @@ func TestAChoiceOfNothingIsRefused(t *testing.T) {
 	for _, way := range []struct {
 		targets, excludes []string
 	}{
-		{[]string{"two"}, nil}, {[]string{"one", "file:/etc/b"}, nil}, {nil, []string{"file:/etc/*.conf"}},
-		{[]string{"on"}, nil}, {[]string{"one/a"}, nil}, {[]string{"[a"}, nil}, {[]string{""}, nil},
+		{[]string{"two"}, nil},
+		{[]string{"one", "file:/etc/b"}, nil},
+		{nil, []string{"file:/etc/*.conf"}},
+		{[]string{"on"}, nil},
+		{[]string{"one/a"}, nil},
+		{[]string{"[a"}, nil},
+		{[]string{""}, nil},
 		{[]string{"one"}, []string{"one"}},
 	} {
 		_, err := h.applyAs(context.Background(), apply.Options{Scroll: s(), Lineage: "run", Choice: plan.MakeChoice(way.targets, way.excludes)}, nil)
@@ -266,8 +271,13 @@ func TestAChoiceKeepsWhatMovedTogether(t *testing.T) {
 		targets, excludes []string
 		moves             bool
 	}{
-		{[]string{"command:new"}, nil, true}, {[]string{"command:old"}, nil, true}, {[]string{"a"}, nil, true},
-		{[]string{"b"}, nil, false}, {nil, []string{"command:old"}, false}, {nil, []string{"command:new"}, false}, {nil, []string{"b"}, true},
+		{[]string{"command:new"}, nil, true},
+		{[]string{"command:old"}, nil, true},
+		{[]string{"a"}, nil, true},
+		{[]string{"b"}, nil, false},
+		{nil, []string{"command:old"}, false},
+		{nil, []string{"command:new"}, false},
+		{nil, []string{"b"}, true},
 	} {
 		h := newProgramHost(t)
 		run := func(label string) *scrolls.Glyph { return command(label, "run", "put /x one", "undo", "take /x") }
