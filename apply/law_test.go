@@ -21,7 +21,7 @@ import (
 func lawChecks(t *testing.T) {
 	t.Helper()
 	t.Parallel()
-	checks := "300"
+	checks := "120"
 	if os.Getenv("GOLEM_SOAK") != "" {
 		checks = "20000"
 	}

@@ -32,7 +32,7 @@ process "own" { command = ["sleep", "infinity"] }
 	m.destroy()
 	m.must("systemctl", "start", "runs")
 	codes := map[int]int{}
-	const moments = 16
+	const moments = 10
 	for n := range moments {
 		cmd := m.start("golem", "apply", "--auto-approve", site)
 		time.Sleep(whole * time.Duration(n+1) / moments)

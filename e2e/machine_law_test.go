@@ -77,7 +77,7 @@ func lawScroll(r *rand.Rand, without string) string {
 // last alone, a second apply finds nothing to do, and destroy gives the host back.
 func TestLawOnARealHost(t *testing.T) {
 	t.Parallel()
-	rounds, seed := 5, uint64(time.Now().UnixNano())
+	rounds, seed := 4, uint64(time.Now().UnixNano())
 	if os.Getenv("GOLEM_SOAK") != "" {
 		rounds = 60
 	}

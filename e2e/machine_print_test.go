@@ -77,6 +77,8 @@ var moving = []struct {
 	{"/var/lib/dpkg/available-old", nowhere, "dpkg's backup"},
 	{"/var/lib/dpkg/diversions-old", nowhere, "dpkg's backup"},
 	{"/var/lib/dpkg/statoverride-old", nowhere, "dpkg's backup"},
+	{"/var/lib/dpkg/tmp.ci", nowhere, "a dpkg that was killed leaves it, and the next one clears it"},
+	{"/var/lib/dpkg/tmp.ci/**", nowhere, "a dpkg that was killed leaves it, and the next one clears it"},
 	{"/var/lib/dpkg/lock*", nowhere, "made by the first dpkg"},
 	{"/var/lib/dpkg/triggers/Lock", nowhere, "made by the first dpkg"},
 	{"/var/lib/dpkg/triggers/Unincorp", untimed, "dpkg rewrites it whenever it runs"},
@@ -329,7 +331,7 @@ func fleeting(unit string) bool {
 	case ".scope":
 		return unit != "init.scope"
 	case ".mount":
-		return strings.HasPrefix(unit, "run-credentials-") || strings.HasPrefix(unit, "run-netns") || strings.HasPrefix(unit, "var-lib-containers-") // of containers that run
+		return strings.HasPrefix(unit, "run-credentials-") || strings.HasPrefix(unit, "run-netns") || strings.HasPrefix(unit, "run-runc-") || strings.HasPrefix(unit, "var-lib-containers-") // of containers that run
 	case ".service", ".slice":
 		switch unit { // started by who asks them something, they end after half a minute
 		case "systemd-hostnamed.service", "systemd-timedated.service", "systemd-localed.service":
