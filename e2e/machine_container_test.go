@@ -99,7 +99,7 @@ func TestContainerIsMadeChangedRepairedAndRemoved(t *testing.T) {
 	m.same("after destroy", found)
 }
 
-func TestContainerFoundIsAdoptedAndGivenBack(t *testing.T) {
+func TestReport46ContainerFoundIsAdoptedAndGivenBack(t *testing.T) {
 	t.Parallel()
 	m := bootPodman(t)
 	m.bystanders()

@@ -83,7 +83,7 @@ func TestUserIsMadeAndRemovedWithWhatItOwns(t *testing.T) {
 
 // A user that is there keeps every group but those that golem changed
 // (folio-org/folio-ansible#400: groups = ["docker"] took sudo away).
-func TestUserFoundKeepsItsGroups(t *testing.T) {
+func TestReport44UserFoundKeepsItsGroups(t *testing.T) {
 	t.Parallel()
 	m := boot(t)
 	m.must("groupadd", "docker")
