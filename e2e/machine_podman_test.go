@@ -67,7 +67,7 @@ func makePodmanTree(base, tree string) error {
 		return err
 	}
 	var errs []error
-	for _, mirror := range append(ownMirrors(treeRecipe.suite), "http://deb.debian.org/debian") {
+	for _, mirror := range append(ownMirrors(treeRecipe.suite), usualMirror()...) {
 		err := installPodman(building, mirror)
 		if err == nil {
 			return os.Rename(building, tree)
@@ -75,6 +75,22 @@ func makePodmanTree(base, tree string) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// usualMirror is the mirror that debootstrap knows; none where it says none.
+func usualMirror() []string {
+	path, err := exec.LookPath("debootstrap")
+	if err != nil {
+		return nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	if m := regexp.MustCompile(`(?m)^DEF_MIRROR="([^"]+)"`).FindSubmatch(text); m != nil {
+		return []string{string(m[1])}
+	}
+	return nil
 }
 
 // installPodman installs podman from a mirror, and leaves nothing of the mirror behind.
