@@ -58,6 +58,9 @@ func (e *engine) wave(ctx context.Context) error {
 	}
 	for _, rec := range reconcilers.Reconcilers {
 		swept, err := rec.Sweep(ctx, e.w)
+		if ctx.Err() != nil {
+			return nil // what is left of the wave is the next run's; this one is committed
+		}
 		if err != nil {
 			return err
 		}
