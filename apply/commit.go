@@ -143,3 +143,31 @@ func (r rules) lay(declared []state.Declared) {
 		}
 	}
 }
+
+// commitInForce commits a revision that declares what is in force in its lineage, under the
+// rules that held before.
+func commitInForce(tx *state.Tx, rev *state.Revision, before rules) error {
+	applied, err := tx.Applied(rev.Lineage)
+	if err != nil {
+		return err
+	}
+	rev.Declared = declaredOf(applied)
+	before.lay(rev.Declared)
+	return tx.Commit(rev)
+}
+
+// declaredOf lists what is in force, leaf by leaf, in the order of application.
+func declaredOf(applied []state.Applied) []state.Declared {
+	var all []state.Declared
+	byLeaf := map[string]int{}
+	for _, a := range applied {
+		at, ok := byLeaf[a.Leaf]
+		if !ok {
+			at = len(all)
+			byLeaf[a.Leaf] = at
+			all = append(all, state.Declared{Leaf: a.Leaf, Glyphs: []*scrolls.Glyph{}})
+		}
+		all[at].Glyphs = append(all[at].Glyphs, a.Glyph)
+	}
+	return all
+}

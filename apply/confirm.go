@@ -229,13 +229,8 @@ func (e *engine) confirmPart(p *plan.Pending, run int64) (int, error) {
 		if err := tx.Begin(&e.run); err != nil {
 			return err
 		}
-		applied, err := tx.Applied(p.Lineage)
-		if err != nil {
-			return err
-		}
-		rev.Run, rev.Declared = e.run, declaredOf(applied)
-		before.lay(rev.Declared)
-		return tx.Commit(rev)
+		rev.Run = e.run
+		return commitInForce(tx, rev, before)
 	})
 	return rev.Number, err
 }

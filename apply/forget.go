@@ -122,11 +122,6 @@ func writeForgotten(tx *state.Tx, run *state.Run, step *state.Step, rev *state.R
 	if err != nil {
 		return err
 	}
-	applied, err := tx.Applied(run.Lineage)
-	if err != nil {
-		return err
-	}
-	rev.Run, rev.Declared = *run, declaredOf(applied)
-	before.lay(rev.Declared)
-	return tx.Commit(rev)
+	rev.Run = *run
+	return commitInForce(tx, rev, before)
 }

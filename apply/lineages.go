@@ -180,15 +180,9 @@ func arrange(tx *state.Tx, run state.Run, lineage, leaf string, before rules) (*
 		return nil, err
 	}
 	outcome := state.LeafOutcome{Leaf: leaf, Outcome: Settled}
-	err := tx.LeafEnd(run.ID, outcome)
-	if err != nil {
+	if err := tx.LeafEnd(run.ID, outcome); err != nil {
 		return nil, err
 	}
-	applied, err := tx.Applied(lineage)
-	if err != nil {
-		return nil, err
-	}
-	rev := &state.Revision{Lineage: lineage, Run: run, Outcome: Settled, Leaves: []state.LeafOutcome{outcome}, Declared: declaredOf(applied)}
-	before.lay(rev.Declared)
-	return rev, tx.Commit(rev)
+	rev := &state.Revision{Lineage: lineage, Run: run, Outcome: Settled, Leaves: []state.LeafOutcome{outcome}}
+	return rev, commitInForce(tx, rev, before)
 }

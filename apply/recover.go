@@ -231,29 +231,7 @@ func settleDead(tx *state.Tx, dead *state.Dead, r *Recovered, rev *state.Revisio
 			return err
 		}
 	}
-	applied, err := tx.Applied(dead.Run.Lineage)
-	if err != nil {
-		return err
-	}
-	rev.Declared = declaredOf(applied)
-	before.lay(rev.Declared)
-	return tx.Commit(rev)
-}
-
-// declaredOf lists what is in force, leaf by leaf, in the order of application.
-func declaredOf(applied []state.Applied) []state.Declared {
-	var all []state.Declared
-	byLeaf := map[string]int{}
-	for _, a := range applied {
-		at, ok := byLeaf[a.Leaf]
-		if !ok {
-			at = len(all)
-			byLeaf[a.Leaf] = at
-			all = append(all, state.Declared{Leaf: a.Leaf, Glyphs: []*scrolls.Glyph{}})
-		}
-		all[at].Glyphs = append(all[at].Glyphs, a.Glyph)
-	}
-	return all
+	return commitInForce(tx, rev, before)
 }
 
 // Sentence tells a recovery to a person.

@@ -278,16 +278,11 @@ func (e *engine) commitReturn(p *plan.Pending, was *state.Revision, steps, all [
 		if err := e.settleDues(tx, steps, failed); err != nil {
 			return err
 		}
-		applied, err := tx.Applied(p.Lineage)
-		if err != nil {
-			return err
-		}
-		rev.Run, rev.Declared = e.run, declaredOf(applied)
-		before.lay(rev.Declared)
 		if err := tx.SetPending(nil); err != nil {
 			return err
 		}
-		return tx.Commit(rev)
+		rev.Run = e.run
+		return commitInForce(tx, rev, before)
 	})
 	r.As = rev.Number
 	return r, err
