@@ -183,8 +183,7 @@ func (t *typing) arguments() []offer {
 	case "explain 0", "adopt 0":
 		var all []offer
 		for _, kind := range reconcilers.All {
-			first, _, _ := strings.Cut(kind.Doc, ". ")
-			all = append(all, offer{kind.Name, first})
+			all = append(all, offer{kind.Name, gist(kind)})
 		}
 		return all
 	case "completion 0":

@@ -92,15 +92,3 @@ func printableLines(text string) string {
 	}
 	return strings.Join(lines, "\n")
 }
-
-// source is the scroll that the command names, and what it is loaded with.
-func (s *session) source() (string, scrolls.Options, error) {
-	path := s.c.Args().First()
-	if path == "" {
-		path = "."
-	}
-	if s.c.Args().Len() > 1 {
-		return "", scrolls.Options{}, &usageError{command: s.c.FullName(), err: fmt.Errorf("one scroll, not %d", s.c.Args().Len())}
-	}
-	return path, s.loading(), nil
-}

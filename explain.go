@@ -54,12 +54,17 @@ func (a *app) listKinds() error {
 	}
 	out := a.printer(a.out)
 	for _, kind := range reconcilers.All {
-		first, _, _ := strings.Cut(kind.Doc, ". ")
-		if err := out.Printf("%-*s  %s.\n", width, kind.Name, strings.TrimSuffix(strings.ReplaceAll(first, "`", ""), ".")); err != nil {
+		if err := out.Printf("%-*s  %s.\n", width, kind.Name, gist(kind)); err != nil {
 			return err
 		}
 	}
 	return out.Printf("\ngolem explain KIND tells all of one.\n")
+}
+
+// gist is the first sentence about a kind, without its stop.
+func gist(kind reconcilers.Kind) string {
+	first, _, _ := strings.Cut(kind.Doc, ". ")
+	return strings.TrimSuffix(strings.ReplaceAll(first, "`", ""), ".")
 }
 
 // An unknownKind is one that this golem does not have.

@@ -124,6 +124,18 @@ func (s *session) load() (*scrolls.Scroll, error) {
 	return scrolls.Load(path, o)
 }
 
+// source is the scroll that the command names, and what it is loaded with.
+func (s *session) source() (string, scrolls.Options, error) {
+	path := s.c.Args().First()
+	if path == "" {
+		path = "."
+	}
+	if s.c.Args().Len() > 1 {
+		return "", scrolls.Options{}, &usageError{command: s.c.FullName(), err: fmt.Errorf("one scroll, not %d", s.c.Args().Len())}
+	}
+	return path, s.loading(), nil
+}
+
 // loading is what a scroll is loaded with.
 func (s *session) loading() scrolls.Options {
 	return scrolls.Options{

@@ -118,11 +118,8 @@ func describe(s *scrolls.Scroll) string {
 func TestLawExactReturn(t *testing.T) {
 	lawChecks(t)
 	rapid.Check(t, func(t *rapid.T) {
-		h := newLawHost(t)
+		h := drawHost(t)
 		defer h.remove()
-		if err := drawTree(t).build(h.root); err != nil {
-			t.Fatal(err)
-		}
 		found := h.fingerprint(t, true)
 		for range rapid.IntRange(1, 4).Draw(t, "scrolls") {
 			s := drawScroll(t, "law", everything)
@@ -167,11 +164,8 @@ func TestLawPathIndependence(t *testing.T) {
 func TestLawTwoLineages(t *testing.T) {
 	lawChecks(t)
 	rapid.Check(t, func(t *rapid.T) {
-		h := newLawHost(t)
+		h := drawHost(t)
 		defer h.remove()
-		if err := drawTree(t).build(h.root); err != nil {
-			t.Fatal(err)
-		}
 		found := h.fingerprint(t, true)
 		names := []string{"even", "odd"}
 		for range rapid.IntRange(2, 6).Draw(t, "runs") {
@@ -199,11 +193,8 @@ func TestLawTwoLineages(t *testing.T) {
 func TestLawHumansInBetween(t *testing.T) {
 	lawChecks(t)
 	rapid.Check(t, func(t *rapid.T) {
-		h := newLawHost(t)
+		h := drawHost(t)
 		defer h.remove()
-		if err := drawTree(t).build(h.root); err != nil {
-			t.Fatal(err)
-		}
 		var tokens []string
 		for i := range rapid.IntRange(1, 4).Draw(t, "rounds") {
 			h.run(t, drawScroll(t, "law", everything), "law")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
 
 	"golem/apply"
 	"golem/plan"
@@ -42,6 +43,15 @@ func newLawHost(t tester) *lawHost {
 	}
 	h := &lawHost{dir: dir, root: filepath.Join(dir, "root")}
 	if err := os.Mkdir(h.root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// drawHost is a host with a random tree.
+func drawHost(t *rapid.T) *lawHost {
+	h := newLawHost(t)
+	if err := drawTree(t).build(h.root); err != nil {
 		t.Fatal(err)
 	}
 	return h

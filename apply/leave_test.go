@@ -34,11 +34,8 @@ func leave(s *scrolls.Scroll, pick func(*scrolls.Glyph) bool) *scrolls.Scroll {
 func TestLawLeave(t *testing.T) {
 	lawChecks(t)
 	rapid.Check(t, func(t *rapid.T) {
-		h := newLawHost(t)
+		h := drawHost(t)
 		defer h.remove()
-		if err := drawTree(t).build(h.root); err != nil {
-			t.Fatal(err)
-		}
 		s := drawScroll(t, "law", everything)
 		if h.run(t, s, "law") {
 			return
@@ -65,11 +62,8 @@ func TestLawLeave(t *testing.T) {
 func TestLawLeaveSome(t *testing.T) {
 	lawChecks(t)
 	rapid.Check(t, func(t *rapid.T) {
-		h := newLawHost(t)
+		h := drawHost(t)
 		defer h.remove()
-		if err := drawTree(t).build(h.root); err != nil {
-			t.Fatal(err)
-		}
 		s := leave(drawScroll(t, "law", everything), func(*scrolls.Glyph) bool { return rapid.IntRange(0, 2).Draw(t, "leave") == 0 })
 		if h.run(t, s, "law") {
 			return

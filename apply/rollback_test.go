@@ -229,11 +229,8 @@ func TestRollbackStartsNothingThatWasStoppedBefore(t *testing.T) {
 func TestLawRollbackIsTheRevision(t *testing.T) {
 	lawChecks(t)
 	rapid.Check(t, func(t *rapid.T) {
-		h := newLawHost(t)
+		h := drawHost(t)
 		defer h.remove()
-		if err := drawTree(t).build(h.root); err != nil {
-			t.Fatal(err)
-		}
 		found := h.fingerprint(t, true)
 		var after []map[string]string
 		var declared []*scrolls.Scroll

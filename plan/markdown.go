@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -14,21 +13,11 @@ const maxMarkdown = 60_000
 
 // Markdown writes the plan for a comment on a pull request: a heading, what it comes to,
 // and the whole of it in a block that a forge colours as a diff.
-func (p *Plan) Markdown(w io.Writer) error { return p.View().Markdown(w) }
-
-// Markdown writes a view as Plan.Markdown does.
-func (v View) Markdown(w io.Writer) error {
-	var text bytes.Buffer
-	if err := v.Text(NewPrinter(&text, Style{})); err != nil {
-		return err
-	}
-	head, body, _ := strings.Cut(text.String(), "\n")
-	body = strings.TrimSpace(body)
-	at := strings.LastIndexByte(body, '\n')
-	verdict := body[at+1:]
-	body = strings.TrimRight(body[:max(at, 0)], "\n")
+func (p *Plan) Markdown(w io.Writer) error {
+	v, out := p.View(), NewPrinter(w, Style{})
+	body := strings.Trim(v.body(out), "\n")
 	var b strings.Builder
-	fmt.Fprintf(&b, "### %s\n\n**%s**\n", markdownText(head), markdownText(verdict))
+	fmt.Fprintf(&b, "### %s\n\n**%s**\n", markdownText(v.heading(out)), markdownText(v.verdict(out)))
 	if body != "" {
 		lines := strings.Split(body, "\n")
 		left := 0

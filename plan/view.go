@@ -95,8 +95,13 @@ func (p *Plan) View() *View {
 
 // Text writes the plan as a person reads it.
 func (v *View) Text(out *Printer) error {
+	_, err := io.WriteString(out.w, v.heading(out)+"\n"+v.body(out)+"\n"+v.verdict(out)+"\n")
+	return err
+}
+
+// body is all between the heading and the verdict.
+func (v *View) body(out *Printer) string {
 	b := &strings.Builder{}
-	v.header(out, b)
 	if v.Recovers != nil {
 		fmt.Fprintf(b, "\n%s\n", out.warn.Render(v.Recovers.sentence()))
 	}
@@ -118,12 +123,11 @@ func (v *View) Text(out *Printer) error {
 		fmt.Fprintf(b, "\n%s brought up to date in the journal, without a change to the host.\n", count(v.Updates, "record is", "records are"))
 	}
 	out.leftOut(b, v.LeftOut)
-	b.WriteString("\n" + v.verdict(out) + "\n")
-	_, err := io.WriteString(out.w, b.String())
-	return err
+	return b.String()
 }
 
-func (v *View) header(out *Printer, b *strings.Builder) {
+// heading is the plan's first line.
+func (v *View) heading(out *Printer) string {
 	next := fmt.Sprintf("revision %d", v.Revision)
 	switch {
 	case v.Revision == 0 && v.Empty:
@@ -136,7 +140,7 @@ func (v *View) header(out *Printer, b *strings.Builder) {
 	if v.Back != 0 {
 		next += fmt.Sprintf(" · back to revision %d", v.Back)
 	}
-	fmt.Fprintf(b, "%s · %s on %s · %s\n", out.bold.Render("golem plan"), Printable(v.Name), Printable(v.Host), next)
+	return fmt.Sprintf("%s · %s on %s · %s", out.bold.Render("golem plan"), Printable(v.Name), Printable(v.Host), next)
 }
 
 // verdict is the plan's last line.

@@ -114,16 +114,20 @@ func adoptPackage(ctx context.Context, w *World, name string) (scrolls.Attrs, er
 	if problems := checkPackageName(name); len(problems) > 0 {
 		return nil, &AdoptError{aptKindName, name, problems[0].Detail}
 	}
-	out, err := w.Host.Run(ctx, lookTime, "dpkg-query", "-W", "-f", "${db:Status-Want} ${db:Status-Status}\n", "--", name)
+	d, err := w.aptDesk(ctx)
 	if err != nil {
-		return nil, &AdoptError{aptKindName, name, "dpkg knows no such package here"}
+		return nil, err
 	}
-	want, status, _ := strings.Cut(strings.TrimSpace(string(out.Stdout)), " ")
-	if status != "installed" {
+	plain, arch, _ := strings.Cut(name, ":")
+	e := d.real.packages[d.real.resource(plain, arch)]
+	switch {
+	case e == nil:
+		return nil, &AdoptError{aptKindName, name, "dpkg knows no such package here"}
+	case !e.there():
 		return nil, &AdoptError{aptKindName, name, "it is not installed"}
 	}
 	a := scrolls.Attrs{"name": name}
-	if want == "hold" {
+	if e.Hold {
 		a["hold"] = true
 	}
 	return a, nil

@@ -65,6 +65,7 @@ type dpkgEntry struct {
 	Pkg
 	name, arch string
 	essential  bool
+	priority   string // required, important, standard, optional, extra
 	provides   []relation
 	// depends are what it cannot do without, pulls what apt keeps for its sake besides.
 	depends, pulls [][]relation
@@ -86,7 +87,7 @@ const dpkgTimeout = time.Minute
 
 var dpkgFields = []string{
 	"Package", "Architecture", "Version", "Status", "Essential", "Protected", "Provides", "Pre-Depends", "Depends", "Recommends", "Suggests",
-	"Conflicts", "Breaks", "Conffiles",
+	"Conflicts", "Breaks", "Conffiles", "Priority",
 }
 
 // What ends a field and a package in dpkg-query's answer: conffiles take several lines.
@@ -149,6 +150,7 @@ func newEntry(field []string) *dpkgEntry {
 	e.depends = append(parseRelations(field[7]), parseRelations(field[8])...)
 	e.pulls = append(parseRelations(field[9]), parseRelations(field[10])...)
 	e.conflicts = append(parseRelations(field[11]), parseRelations(field[12])...)
+	e.priority = field[14]
 	for _, line := range strings.Split(field[13], "\n") {
 		if part := strings.Fields(line); len(part) >= 2 && part[len(part)-1] != "obsolete" {
 			e.conffiles = append(e.conffiles, conffile{part[0], part[1]})

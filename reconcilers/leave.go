@@ -2,7 +2,6 @@ package reconcilers
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -131,6 +130,3 @@ func (leaving) Undo(context.Context, *World, Store, *state.Step) error { return 
 
 // Foresee implements Reconciler.
 func (leaving) Foresee(*World, *state.Step) error { return nil }
-
-// TellFound implements Teller.
-func (l leaving) TellFound(found json.RawMessage) string { return FoundText(l.Sort(), found) }

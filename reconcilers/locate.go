@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 
 	"golem/scrolls"
 )
@@ -42,18 +41,7 @@ func (s surfaces) Locate(_ context.Context, w *World, glyphs []*scrolls.Glyph, g
 }
 
 // Sentence makes an error's text one, as a diagnostic's detail is.
-func Sentence(err error) string {
-	return upperFirst(err.Error()) + "."
-}
-
-// upperFirst makes the first letter a capital, unless the first word is a name.
-func upperFirst(s string) string {
-	word, _, _ := strings.Cut(s, " ")
-	if s == "" || s[0] < 'a' || s[0] > 'z' || strings.ContainsAny(word, ".@_/\\") {
-		return s
-	}
-	return string(s[0]-'a'+'A') + s[1:]
-}
+func Sentence(err error) string { return scrolls.Sentence(err) }
 
 // after is a world in which the glyphs that go have given back what they found.
 func (w *World) after(gone []Gone) *World {

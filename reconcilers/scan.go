@@ -1,16 +1,13 @@
 package reconcilers
 
 import (
+	"bufio"
 	"context"
-	"crypto/md5"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
+	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -43,7 +40,11 @@ func Scan(ctx context.Context, w *World) (*Scanned, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scan the host: %w", err)
 	}
-	s := &scanner{ctx: ctx, w: w, found: &Scanned{}, golem: own}
+	d, err := w.aptDesk(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("scan the host: %w", err)
+	}
+	s := &scanner{ctx: ctx, w: w, found: &Scanned{}, golem: own, dpkg: d.real}
 	for _, part := range []struct {
 		leaf string
 		look func() ([]Proposal, error)
@@ -64,33 +65,22 @@ type scanner struct {
 	w     *World
 	found *Scanned
 	golem string // this program's own file
-	// shipped are the paths that packages have, and conffiles their hashes by path.
+	dpkg  *dpkgView
+	// shipped are the paths that packages have, and conffiles the configuration among them.
 	shipped   map[string]bool
-	conffiles map[string]shippedConf
+	conffiles map[string]ownedFile
 }
 
-type shippedConf struct{ sum, owner string }
+// An ownedFile is a configuration file of a package.
+type ownedFile struct{ sum, owner string }
 
 // packages lists those that are marked as installed by hand, but for what every Debian has.
 func (s *scanner) packages() ([]Proposal, error) {
-	out, err := s.w.Host.Run(s.ctx, lookTime, "dpkg-query", "-W", "-f", "${binary:Package}\t${Priority}\t${Essential}\t${db:Status-Status}\n")
-	if err != nil {
-		return nil, err
-	}
-	base := map[string]bool{}
-	for _, line := range lines(out.Stdout) {
-		if part := strings.Split(line, "\t"); len(part) == 4 && (part[1] == "required" || part[1] == "important" || part[2] == "yes") {
-			name, _, _ := strings.Cut(part[0], ":")
-			base[name] = true
-		}
-	}
-	if out, err = s.w.Host.Run(s.ctx, lookTime, "apt-mark", "showmanual"); err != nil {
-		return nil, err
-	}
 	var all []Proposal
-	for _, name := range lines(out.Stdout) {
-		if !base[name] {
-			all = append(all, Proposal{aptKindName, name, "installed by hand"})
+	for _, resource := range slices.Sorted(maps.Keys(s.dpkg.packages)) {
+		e := s.dpkg.packages[resource]
+		if e.there() && !e.Auto && !e.essential && e.priority != "required" && e.priority != "important" {
+			all = append(all, Proposal{aptKindName, resource, "installed by hand"})
 		}
 	}
 	return all, nil
@@ -103,24 +93,35 @@ func (s *scanner) files() ([]Proposal, error) {
 	}
 	var all []Proposal
 	for _, dir := range []string{"/etc", "/usr/local"} {
-		err := filepath.WalkDir(dir, func(p string, entry fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			if entry.IsDir() {
-				return nil
-			}
-			proposal, err := s.file(p, entry)
-			if err == nil && proposal != nil {
-				all = append(all, *proposal)
-			}
-			return err
-		})
-		if err != nil {
+		if err := s.walk(dir, &all); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
+}
+
+// walk looks at every file beneath a directory, in the order of their names.
+func (s *scanner) walk(dir string, all *[]Proposal) error {
+	names, err := s.w.Host.readDir(dir)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		p := path.Join(dir, name)
+		n, err := s.w.look(p)
+		switch {
+		case err != nil:
+		case n.Type == Dir:
+			err = s.walk(p, all)
+		default:
+			err = s.file(p, n, all)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // selfMade are files in /etc that programs write by themselves: what they are made from is
@@ -131,85 +132,98 @@ var selfMade = regexp.MustCompile(`^/etc/(passwd|shadow|group|gshadow|subuid|sub
 // unitLinks are the links that enabling a unit makes: those of a service glyph.
 var unitLinksDir = regexp.MustCompile(`^/etc/systemd/(system|user)/`)
 
-// file says what is to be proposed of one file; nil for nothing.
-func (s *scanner) file(p string, entry fs.DirEntry) (*Proposal, error) {
-	owned, shipped := s.conffiles[p]
-	link := entry.Type()&fs.ModeSymlink != 0
-	switch {
-	case selfMade.MatchString(p), p == s.golem, s.shipped[p] && !shipped, link && unitLinksDir.MatchString(p), !link && !entry.Type().IsRegular():
-		return nil, nil
-	case link && shipped:
-		return &Proposal{"link", p, "a link, where " + owned.owner + " has a file"}, nil
-	case link:
-		return &Proposal{"link", p, "no package has it"}, nil
-	}
-	info, err := entry.Info()
-	if err != nil {
-		return nil, err
+// file adds what is to be proposed of one file, if anything.
+func (s *scanner) file(p string, n Node, all *[]Proposal) error {
+	owned, conffile := s.conffiles[p]
+	if selfMade.MatchString(p) || p == s.golem || s.shipped[p] && !conffile {
+		return nil
 	}
 	why := "no package has it"
-	if shipped {
-		sum, err := md5File(p)
-		if err != nil || sum == owned.sum {
-			return nil, err
+	switch {
+	case n.Type == Link && unitLinksDir.MatchString(p):
+		return nil
+	case n.Type == Link && conffile:
+		why = "a link, where " + owned.owner + " has a file"
+	case n.Type != Link && n.Type != File:
+		return nil
+	case n.Type == File && conffile:
+		if sum, err := s.w.Host.md5(p); err != nil || sum == owned.sum {
+			return err
 		}
 		why = "changed since " + owned.owner + " brought it"
 	}
-	if info.Mode().Perm()&0o004 == 0 {
-		s.found.Notes = append(s.found.Notes, fmt.Sprintf("%s (%s): not everybody may read it, so its bytes are not printed; declare it with sensitive = true, from a source", quote(p), why))
-		return nil, nil
+	switch {
+	case n.Type == Link:
+		*all = append(*all, Proposal{"link", p, why})
+	case n.Mode&0o004 == 0:
+		s.note("%s (%s): not everybody may read it, so its bytes are not printed; declare it with sensitive = true, from a source", quote(p), why)
+	default:
+		*all = append(*all, Proposal{"file", p, why})
 	}
-	return &Proposal{"file", p, why}, nil
+	return nil
+}
+
+func (s *scanner) note(format string, args ...any) {
+	s.found.Notes = append(s.found.Notes, fmt.Sprintf(format, args...))
 }
 
 // readPackages reads what paths packages have, from dpkg's own lists.
 func (s *scanner) readPackages() error {
-	out, err := s.w.Host.Run(s.ctx, lookTime, "dpkg-query", "-W", "-f", "${Package}\n${Conffiles}\n")
-	if err != nil {
-		return err
-	}
-	s.shipped, s.conffiles = map[string]bool{}, map[string]shippedConf{}
-	owner := ""
-	for _, line := range lines(out.Stdout) {
-		part := strings.Fields(line)
-		switch {
-		case len(part) == 1 && !strings.HasPrefix(part[0], "/"):
-			owner = part[0]
-		case len(part) == 2: // a third word says that it is obsolete
-			s.conffiles[part[0]] = shippedConf{part[1], owner}
+	s.shipped, s.conffiles = map[string]bool{}, map[string]ownedFile{}
+	for _, resource := range slices.Sorted(maps.Keys(s.dpkg.packages)) {
+		e := s.dpkg.packages[resource]
+		for _, c := range e.conffiles {
+			if e.there() {
+				s.conffiles[c.path] = ownedFile{c.md5, e.name}
+			}
 		}
 	}
-	lists, err := filepath.Glob("/var/lib/dpkg/info/*.list")
+	const info = "/var/lib/dpkg/info"
+	names, err := s.w.Host.readDir(info)
 	if err != nil {
 		return err
 	}
-	for _, list := range lists {
-		data, err := os.ReadFile(list)
-		if err != nil {
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".list") {
+			continue
+		}
+		if err := s.readList(path.Join(info, name)); err != nil {
 			return err
 		}
-		for _, p := range lines(data) {
-			s.shipped[p] = true
-		}
 	}
-	for p := range s.conffiles {
-		if n, err := s.w.Host.observe(s.w.d, p, 0); err != nil {
+	for _, p := range slices.Sorted(maps.Keys(s.conffiles)) {
+		if n, err := s.w.look(p); err != nil {
 			return err
 		} else if n.Type == Absent {
-			s.found.Notes = append(s.found.Notes, fmt.Sprintf("%s of %s was removed by hand", quote(p), s.conffiles[p].owner))
+			s.note("%s of %s was removed by hand", quote(p), s.conffiles[p].owner)
 		}
 	}
-	slices.Sort(s.found.Notes)
 	return nil
+}
+
+// readList reads the paths of one package.
+func (s *scanner) readList(list string) error {
+	f, err := s.w.Host.openAt(list)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		s.shipped[lines.Text()] = true
+	}
+	return wrap(lines.Err(), "read", list)
 }
 
 // crontabs lists the crontabs of users. They lie where only root reads, and are what they
 // are for.
 func (s *scanner) crontabs() ([]Proposal, error) {
-	names, err := filepath.Glob("/var/spool/cron/crontabs/*")
+	const dir = "/var/spool/cron/crontabs"
+	names, err := s.w.Host.readDir(dir)
+	slices.Sort(names)
 	var all []Proposal
-	for _, p := range names {
-		all = append(all, Proposal{"file", p, "the crontab of " + path.Base(p)})
+	for _, name := range names {
+		all = append(all, Proposal{"file", path.Join(dir, name), "the crontab of " + name})
 	}
 	return all, err
 }
@@ -221,7 +235,7 @@ func (s *scanner) units() ([]Proposal, error) {
 		return nil, err
 	}
 	var all []Proposal
-	for _, line := range lines(out.Stdout) {
+	for line := range strings.Lines(string(out.Stdout)) {
 		part := strings.Fields(line)
 		if len(part) < 2 || strings.Contains(part[0], "@.") {
 			continue
@@ -247,26 +261,4 @@ func (s *scanner) own(unit string) bool {
 	p := "/etc/systemd/system/" + unit
 	n, err := s.w.look(p)
 	return err == nil && n.Type == File && !s.shipped[p]
-}
-
-func lines(out []byte) []string {
-	text := strings.TrimSuffix(string(out), "\n")
-	if text == "" {
-		return nil
-	}
-	return strings.Split(text, "\n")
-}
-
-// md5File is a file's hash as dpkg has it.
-func md5File(p string) (string, error) {
-	f, err := os.Open(p)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	hash := md5.New()
-	if _, err := io.Copy(hash, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(hash.Sum(nil)), nil
 }

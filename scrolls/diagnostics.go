@@ -224,3 +224,17 @@ func (d *Diagnostics) Told() []Told {
 	}
 	return all
 }
+
+// Sentence makes an error's text one, as a diagnostic's detail is.
+func Sentence(err error) string {
+	return upperFirst(err.Error()) + "."
+}
+
+// upperFirst makes the first letter a capital, unless the first word is a name.
+func upperFirst(s string) string {
+	word, _, _ := strings.Cut(s, " ")
+	if s == "" || s[0] < 'a' || s[0] > 'z' || strings.ContainsAny(word, ".@_/\\") {
+		return s
+	}
+	return string(s[0]-'a'+'A') + s[1:]
+}

@@ -154,7 +154,7 @@ func convertTo(value cty.Value, spec *Attr, secret bool) (cty.Value, string) {
 	typed, err := convert.Convert(value, spec.Type)
 	switch {
 	case err != nil && !secret && !value.Type().IsPrimitiveType() && !spec.Type.IsPrimitiveType(): // what is wrong is inside
-		return value, fmt.Sprintf("%s: %s", given, err)
+		return value, fmt.Sprintf("%s: %s", given, inside(err))
 	case err != nil:
 		return value, given
 	case !typed.IsWhollyKnown():

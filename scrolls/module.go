@@ -31,7 +31,7 @@ func (l *loader) include(block *hclsyntax.Block, path string) *scope {
 	}
 	body, err := l.moduleBody(dir, shown)
 	if err != nil {
-		l.fail("Module cannot be read", sentence(err), attr.Expr.Range())
+		l.fail("Module cannot be read", Sentence(err), attr.Expr.Range())
 	}
 	if l.diags[before:].HasErrors() {
 		return nil
@@ -50,11 +50,6 @@ func (l *loader) include(block *hclsyntax.Block, path string) *scope {
 	}
 	l.readOutputs(body)
 	return s
-}
-
-func sentence(err error) string {
-	text := err.Error()
-	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
 // moduleDir is the directory that a source names. It is written out, so that the tree of

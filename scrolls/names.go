@@ -303,6 +303,7 @@ func (l *loader) outputsOf(block *hclsyntax.Block, path string) cty.Value {
 	before := len(l.diags)
 	byKey := map[string]cty.Value{}
 	all := l.instances(block)
+	l.in.repeats[path] = all
 	dir, label := parentPath(path)
 	for _, i := range all {
 		value := cty.NullVal(cty.DynamicPseudoType)

@@ -23,6 +23,9 @@ type scope struct {
 	declared map[string]map[string]bool
 	// modules are those that it includes, by the paths of their scroll blocks.
 	modules map[string]*scope
+	// repeats are the instances of scroll blocks that were worked out for their outputs, by
+	// path.
+	repeats map[string][]instance
 	outputs cty.Value
 	ctx     *hcl.EvalContext
 }
@@ -30,7 +33,7 @@ type scope struct {
 func (l *loader) newScope(above *scope, dir, shown, path string, body *hclsyntax.Body) *scope {
 	s := &scope{
 		above: above, dir: dir, shown: shown, path: path, body: body,
-		declared: map[string]map[string]bool{}, modules: map[string]*scope{}, outputs: cty.EmptyObjectVal,
+		declared: map[string]map[string]bool{}, modules: map[string]*scope{}, repeats: map[string][]instance{}, outputs: cty.EmptyObjectVal,
 	}
 	var functions map[string]function.Function
 	if above == nil {

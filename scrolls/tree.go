@@ -98,7 +98,11 @@ func (l *loader) scrolls(blocks []*hclsyntax.Block, path string, policy Policy) 
 		}
 		first[label] = block
 		l.checkCall(block)
-		for _, i := range l.instances(block) {
+		all, known := l.in.repeats[join(path, label)]
+		if !known {
+			all = l.instances(block)
+		}
+		for _, i := range all {
 			if !i.absent {
 				l.scroll(block, join(path, i.keyed(label)), policy, i.ctx)
 			}

@@ -99,7 +99,7 @@ func (m *Machine) query(format string) Answer {
 			"${Package}", i.Name, "${Architecture}", i.Arch, "${Version}", version, "${Status}", want + " ok " + i.Status,
 			"${Essential}", map[bool]string{true: "yes", false: "no"}[i.Essential], "${Provides}", i.Provides,
 			"${Depends}", i.Depends, "${Recommends}", i.Recommends, "${Conflicts}", i.Conflicts, "${Conffiles}", conffiles.String(),
-			"${Protected}", "", "${Pre-Depends}", "", "${Suggests}", "", "${Breaks}", "", `\n`, "\n", `\t`, "\t",
+			"${Priority}", "optional", "${Protected}", "", "${Pre-Depends}", "", "${Suggests}", "", "${Breaks}", "", `\n`, "\n", `\t`, "\t",
 		}
 		out.WriteString(strings.NewReplacer(fields...).Replace(format))
 	}
