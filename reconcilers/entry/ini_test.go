@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -250,7 +251,7 @@ func TestINIGitAgrees(t *testing.T) {
 			}
 			return rest
 		}
-		if !same(others(before), others(after)) {
+		if !slices.Equal(others(before), others(after)) {
 			t.Fatalf("git reads %q, and read %q", after, before)
 		}
 	})

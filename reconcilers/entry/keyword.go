@@ -2,6 +2,7 @@ package entry
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -231,7 +232,7 @@ func readsKeyword(s *sheet, raw string, value any) bool {
 	}
 	a, _, _ := splitWords([]byte(raw))
 	b, _, _ := splitWords([]byte(want))
-	return same(a, b)
+	return slices.Equal(a, b)
 }
 
 // pairKeyword implements dialect.pair.

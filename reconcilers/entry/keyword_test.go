@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -231,7 +232,7 @@ func readLaws(t *rapid.T, d *dialect, text []byte, before, after [][3]string, w 
 	}
 	a, was := rest(before)
 	b, own := rest(after)
-	if !same(a, b) {
+	if !slices.Equal(a, b) {
 		t.Fatalf("%s: beside the key, a reader sees\n%q\nwhere it saw\n%q", wishText(w), b, a)
 	}
 	switch {

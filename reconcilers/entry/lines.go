@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -290,7 +291,7 @@ func (d *dialect) audit(s *sheet, out []byte, t target, w Wish, m mark) error {
 	if !d.holds(after, t, w) {
 		return at(s.text, where, "it cannot be edited here: %s would not be read back as it was written", quote(t.key))
 	}
-	if !same(d.others(s, t), d.others(after, t)) {
+	if !slices.Equal(d.others(s, t), d.others(after, t)) {
 		return at(s.text, where, "it cannot be edited here without changing what lies beside it")
 	}
 	if !bytes.Equal(m.back(out), s.text) {
@@ -310,18 +311,6 @@ func (d *dialect) others(s *sheet, t target) []string {
 		said = append(said, name+"\x00"+strings.TrimRight(string(s.text[r.start:r.end]), "\r\n"))
 	}
 	return said
-}
-
-func same(a, b []string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // near is a row whose style a new one in a block takes: the last pair of the block before
@@ -354,12 +343,15 @@ func (s *sheet) context(i int) string {
 	}
 	if s.contexts[i] == "" {
 		r := s.rows[i]
-		s.contexts[i] = sum(bytes.TrimSpace(s.text[r.start:r.end]))[:16]
+		s.contexts[i] = shortHash(bytes.TrimSpace(s.text[r.start:r.end]))
 	}
 	return s.contexts[i]
 }
 
+// sum names a text for good, and shortHash a part of one, to know it again by.
 func sum(b []byte) string {
 	h := sha256.Sum256(b)
 	return hex.EncodeToString(h[:])
 }
+
+func shortHash(b []byte) string { return sum(b)[:16] }

@@ -60,10 +60,15 @@ const (
 	doCut = "cut"
 )
 
+// forth makes the op.
+func (o op) forth(text []byte) []byte {
+	return apply(text, splice{At: o.At, End: o.At + len(o.Old), With: o.New})
+}
+
 // forth makes the ops, each on what the one before left.
 func (m mark) forth(text []byte) []byte {
 	for _, o := range m.Ops {
-		text = apply(text, splice{At: o.At, End: o.At + len(o.Old), With: o.New})
+		text = o.forth(text)
 	}
 	return text
 }
@@ -72,9 +77,9 @@ func (m mark) forth(text []byte) []byte {
 func (m *mark) seal(text []byte) []byte {
 	for k := range m.Ops {
 		o := &m.Ops[k]
-		text = apply(text, splice{At: o.At, End: o.At + len(o.Old), With: o.New})
+		text = o.forth(text)
 		if o.Do == doCut {
-			o.Tail, o.TailSum, o.HeadSum = len(text)-o.At, sum(text[o.At:])[:16], sum(text[:o.At])[:16]
+			o.Tail, o.TailSum, o.HeadSum = len(text)-o.At, shortHash(text[o.At:]), shortHash(text[:o.At])
 		}
 	}
 	m.Sum = sum(text)

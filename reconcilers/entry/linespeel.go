@@ -231,8 +231,8 @@ func (d *dialect) uncut(s *sheet, t target, w Wish, o op, floor int) ([]byte, in
 func (d *dialect) certain(s *sheet, t target, o op, floor int) int {
 	for i := range len(s.rows) + 1 {
 		at := s.offset(i)
-		head := at == o.At && at > 0 && sum(s.text[:at])[:16] == o.HeadSum
-		tail := len(s.text)-at == o.Tail && o.Tail > 0 && sum(s.text[at:])[:16] == o.TailSum
+		head := at == o.At && at > 0 && shortHash(s.text[:at]) == o.HeadSum
+		tail := len(s.text)-at == o.Tail && o.Tail > 0 && shortHash(s.text[at:]) == o.TailSum
 		if (head || tail) && d.mayReturn(s, t, o, i, floor) {
 			return at
 		}

@@ -2,8 +2,6 @@ package entry
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -104,12 +102,6 @@ func decimal(s string) (digits string, exp int64, ok bool) {
 		short = "-" + short
 	}
 	return short, exp, true
-}
-
-// shortHash names some bytes.
-func shortHash(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:8])
 }
 
 // wished is what a value is to be once a wish is true of it.
