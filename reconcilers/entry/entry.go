@@ -70,11 +70,12 @@ func (e *PlaceError) Error() string {
 
 // at is an error at an offset of a text; columns count bytes.
 func at(text []byte, offset int, format string, args ...any) error {
+	return placeOf(text, offset, fmt.Sprintf(format, args...))
+}
+
+func placeOf(text []byte, offset int, why string) *PlaceError {
 	before := string(text[:min(offset, len(text))])
-	return &PlaceError{
-		Line: strings.Count(before, "\n") + 1, Column: len(before) - strings.LastIndexByte(before, '\n'),
-		Why: fmt.Sprintf(format, args...),
-	}
+	return &PlaceError{Line: strings.Count(before, "\n") + 1, Column: len(before) - strings.LastIndexByte(before, '\n'), Why: why}
 }
 
 // A splice replaces the bytes from At to End.

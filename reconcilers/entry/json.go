@@ -160,7 +160,7 @@ func (jsonFormat) make(text []byte, w Wish) ([]byte, *jsonReceipt, error) {
 	}
 	st := styleOf(text, nil)
 	made := string(st.spell(v, "")) + st.newline
-	if rest := bytes.TrimPrefix(text, byteOrderMark); len(rest) > 0 && rest[len(rest)-1] != '\n' {
+	if rest := text[textStart(text):]; len(rest) > 0 && rest[len(rest)-1] != '\n' {
 		made = st.newline + made
 	}
 	return append(bytes.Clone(text), made...), &jsonReceipt{Did: "made", Made: made}, nil

@@ -14,7 +14,7 @@ import (
 
 // readJSONC reads a text by other people's parsers.
 func readJSONC(text []byte) (any, error) {
-	text = bytes.TrimPrefix(text, byteOrderMark)
+	text = bytes.TrimPrefix(text, []byte(bom))
 	std, err := hujson.Standardize(bytes.Clone(text))
 	if err != nil {
 		return nil, err

@@ -126,10 +126,7 @@ func takeOut(text []byte, l *jsonLevel, r *jsonReceipt) []splice {
 		after = m.comma + 1
 	}
 	lead := len(spaceBefore(text, m.name))
-	blank := after // past the spaces on the line
-	for blank < l.close && (text[blank] == ' ' || text[blank] == '\t') {
-		blank++
-	}
+	blank := skipBlank(text, after, l.close) // past the spaces on the line
 	from, to := m.name, after
 	ends := text[blank] == '\n' || text[blank] == '\r'
 	switch follows := text[blank]; {

@@ -100,9 +100,7 @@ func (s *jsonScan) run() (*jsonPath, error) {
 	if isWide(text) {
 		return nil, &PlaceError{Why: "it is UTF-16 or UTF-32 text; only UTF-8 can be edited"}
 	}
-	if bytes.HasPrefix(text, byteOrderMark) {
-		s.at = len(byteOrderMark)
-	}
+	s.at = textStart(text)
 	if err := s.space(); err != nil {
 		return nil, err
 	}
@@ -151,7 +149,7 @@ func (s *jsonScan) scan(way int) error {
 }
 
 func (s *jsonScan) through(offset int, why string) error {
-	return &throughError{placeWhy(s.text, offset, why)}
+	return &throughError{placeOf(s.text, offset, why)}
 }
 
 // container reads an object or a list.
@@ -311,7 +309,7 @@ func (s *jsonScan) meant(level *jsonLevel, way, i int, m *jsonMember) bool {
 }
 
 func (s *jsonScan) twice(first, second *jsonMember) error {
-	a := placeOf(s.text, first.name)
+	a := placeOf(s.text, first.name, "")
 	return at(s.text, second.name, "the name %s is there twice, in line %d, column %d too; golem cannot tell which of them counts",
 		s.text[second.name:second.nameEnd], a.Line, a.Column)
 }

@@ -24,19 +24,11 @@ type jsonStyle struct {
 
 // styleOf is the style of the last of some nested containers.
 func styleOf(text []byte, levels []*jsonLevel) jsonStyle {
-	st := jsonStyle{many: true, newline: newlineOf(text), unit: "  ", colon: ": ", sep: " "}
+	st := jsonStyle{many: true, newline: ending(text, 0), unit: "  ", colon: ": ", sep: " "}
 	for _, l := range levels {
 		st.enter(text, l)
 	}
 	return st
-}
-
-// newlineOf is the line ending of a text: that of its first line.
-func newlineOf(text []byte) string {
-	if i := bytes.IndexByte(text, '\n'); i > 0 && text[i-1] == '\r' {
-		return "\r\n"
-	}
-	return "\n"
 }
 
 // enter goes one container deeper.
@@ -91,15 +83,8 @@ func colonOf(text []byte, m *jsonMember) string {
 
 // lineIndent is the space at the beginning of an offset's line.
 func lineIndent(text []byte, offset int) string {
-	start := bytes.LastIndexByte(text[:offset], '\n') + 1
-	if start == 0 && bytes.HasPrefix(text, byteOrderMark) {
-		start = len(byteOrderMark)
-	}
-	end := start
-	for end < offset && (text[end] == ' ' || text[end] == '\t') {
-		end++
-	}
-	return string(text[start:end])
+	start := max(bytes.LastIndexByte(text[:offset], '\n')+1, textStart(text))
+	return string(text[start:skipBlank(text, start, offset)])
 }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }

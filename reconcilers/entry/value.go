@@ -3,34 +3,17 @@ package entry
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// byteOrderMark is UTF-8's.
-var byteOrderMark = []byte("\xef\xbb\xbf")
-
 // isWide says whether a text looks like UTF-16 or UTF-32: by its mark, or by a NUL in its
 // first bytes.
 func isWide(text []byte) bool {
 	return bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) ||
 		bytes.IndexByte(text[:min(len(text), 4)], 0) >= 0
-}
-
-// placeOf is the place of an offset.
-func placeOf(text []byte, offset int) *PlaceError {
-	var place *PlaceError
-	_ = errors.As(at(text, offset, ""), &place)
-	return place
-}
-
-func placeWhy(text []byte, offset int, why string) *PlaceError {
-	place := placeOf(text, offset)
-	place.Why = why
-	return place
 }
 
 // sameValue says whether two plain values are the same: numbers by what they say, not by

@@ -102,10 +102,7 @@ type yamlSpan struct{ from, to int }
 // yamlSpans finds the documents of a stream.
 func yamlSpans(text []byte) []yamlSpan {
 	y := &yamlReader{text: text}
-	first := 0
-	if bytes.HasPrefix(text, byteOrderMark) {
-		first = len(byteOrderMark)
-	}
+	first := textStart(text)
 	var spans []yamlSpan
 	from, marked := first, false
 	flush := func(to int) {
@@ -169,7 +166,7 @@ func (d *yamlDoc) last() *yamlNode {
 }
 
 func (d *yamlDoc) through(offset int, why string) error {
-	return &throughError{placeWhy(d.text, offset, why)}
+	return &throughError{placeOf(d.text, offset, why)}
 }
 
 // enter finds a step in a container.
@@ -200,7 +197,7 @@ func (d *yamlDoc) enter(n *yamlNode, step Step) (yamlLevel, error) {
 			continue
 		}
 		if level.hit != nil {
-			first := placeOf(d.text, level.hit.key)
+			first := placeOf(d.text, level.hit.key, "")
 			return level, at(d.text, e.key, "the name %s is there twice, in line %d, column %d too; golem cannot tell which of them counts",
 				quote(step.Name), first.Line, first.Column)
 		}

@@ -59,7 +59,7 @@ func (e *yamlEdit) make() ([]byte, *yamlReceipt, error) {
 	e.st.under = false
 	made := e.st.block(v, -e.st.unit, false)
 	made = string(bytes.TrimLeft([]byte(made), " \r\n")) + e.st.newline
-	if e.limit > 0 && e.limit != len(byteOrderMark) && e.text[e.limit-1] != '\n' {
+	if e.limit > 0 && e.limit != len(bom) && e.text[e.limit-1] != '\n' {
 		made = e.st.newline + made
 	}
 	return apply(e.text, splice{e.limit, e.limit, []byte(made)}), &yamlReceipt{Did: "made", Old: []byte(made)}, nil

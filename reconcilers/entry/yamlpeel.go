@@ -292,7 +292,7 @@ func (p *yamlPeel) uncut() []splice {
 // whole is some lines with the line breaks that they need between what is before and
 // behind a place.
 func (p *yamlPeel) whole(lines []byte, from, to int) []byte {
-	newline := []byte(newlineOf(p.text))
+	newline := []byte(ending(p.text, 0))
 	out := bytes.Clone(lines)
 	if to < len(p.text) && len(out) > 0 && out[len(out)-1] != '\n' {
 		out = append(out, newline...)

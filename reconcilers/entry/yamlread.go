@@ -81,11 +81,7 @@ func (y *yamlReader) ends(pos, limit int) bool {
 }
 
 func (y *yamlReader) lineStart(pos int) int {
-	start := bytes.LastIndexByte(y.text[:pos], '\n') + 1
-	if start == 0 && bytes.HasPrefix(y.text, byteOrderMark) {
-		start = len(byteOrderMark)
-	}
-	return start
+	return max(bytes.LastIndexByte(y.text[:pos], '\n')+1, textStart(y.text))
 }
 
 // lineEnd is the offset of the line break of a line, of the text's end in the last one.

@@ -22,7 +22,7 @@ type yamlStyle struct {
 
 // yamlStyleOf looks how a text is written.
 func yamlStyleOf(text []byte) yamlStyle {
-	st := yamlStyle{newline: newlineOf(text), unit: 2}
+	st := yamlStyle{newline: ending(text, 0), unit: 2}
 	indent, opened, sure, lists := 0, false, false, false
 	for line := range bytes.Lines(text) {
 		body := bytes.TrimLeft(line, " ")
