@@ -99,6 +99,15 @@ func apply(text []byte, splices ...splice) []byte {
 	return append(out, text[last:]...)
 }
 
+// encode spells a receipt.
+func encode(receipt any) json.RawMessage {
+	raw, err := json.Marshal(receipt)
+	if err != nil {
+		panic(err) // plain strings and bytes have always a spelling: a bug
+	}
+	return raw
+}
+
 // A Checker is a Format that knows, without a text, what it cannot hold.
 type Checker interface {
 	// Check says which attribute of an entry is wrong ("key", "value", "member") and why,

@@ -49,14 +49,6 @@ type jsonName struct {
 	Nth int    `json:"nth,omitempty"`
 }
 
-func (r *jsonReceipt) encode() json.RawMessage {
-	raw, err := json.Marshal(r)
-	if err != nil {
-		panic(err) // plain strings and bytes have always a spelling: a bug
-	}
-	return raw
-}
-
 // pickEqual chooses the members of a list that are equal to a value.
 func pickEqual(v any) jsonPick {
 	return func(raw []byte, _ *jsonMember) bool { return equalJSON(raw, v) }
@@ -145,7 +137,7 @@ func (f jsonFormat) Put(text []byte, w Wish) ([]byte, json.RawMessage, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return out, r.encode(), nil
+	return out, encode(r), nil
 }
 
 // make makes the document of a text that has none.

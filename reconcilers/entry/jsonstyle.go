@@ -3,8 +3,8 @@ package entry
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -118,11 +118,7 @@ func (st *jsonStyle) write(b *bytes.Buffer, v any, indent string) {
 	case []any:
 		st.wrap(b, "[]", len(v), st.spread(st.lists), indent, func(i int, inner string) { st.write(b, v[i], inner) })
 	case map[string]any:
-		names := make([]string, 0, len(v))
-		for name := range v {
-			names = append(names, name)
-		}
-		sort.Strings(names)
+		names := slices.Sorted(maps.Keys(v))
 		st.wrap(b, "{}", len(v), st.spread(st.objects), indent, func(i int, inner string) {
 			b.Write(quoteJSON(names[i]))
 			b.WriteString(st.colon)

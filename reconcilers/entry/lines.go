@@ -142,8 +142,7 @@ func (d *dialect) Put(text []byte, w Wish) ([]byte, json.RawMessage, error) {
 	if err := d.audit(s, out, t, w, m); err != nil {
 		return nil, nil, err
 	}
-	receipt, err := json.Marshal(m)
-	return out, receipt, err
+	return out, encode(m), nil
 }
 
 // Holds implements Format.

@@ -60,8 +60,7 @@ func (tomlFormat) Put(text []byte, w Wish) ([]byte, json.RawMessage, error) {
 	if err := auditTOML(text, out, before, w, m); err != nil {
 		return nil, nil, err
 	}
-	receipt, err := json.Marshal(m)
-	return out, receipt, err
+	return out, encode(m), nil
 }
 
 // Peel implements Format.
@@ -90,21 +89,7 @@ func (tomlFormat) Holds(text []byte, w Wish) bool {
 // tomlHolds says whether a wish is true of what a text says.
 func tomlHolds(doc map[string]any, w Wish) bool {
 	v, there := tomlGet(doc, w.Steps)
-	switch {
-	case w.Absent:
-		return !there
-	case !there:
-		return false
-	case !w.Member:
-		return sameValue(v, w.Value)
-	}
-	list, _ := v.([]any)
-	for _, x := range list {
-		if sameValue(x, w.Value) {
-			return true
-		}
-	}
-	return false
+	return shows(v, there, w)
 }
 
 // tomlGet follows a key into plain values.

@@ -3,7 +3,8 @@ package entry
 import (
 	"encoding/json"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -121,13 +122,8 @@ func tomlList(list []any) (string, error) {
 }
 
 func tomlTable(m map[string]any) (string, error) {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	sort.Strings(names)
 	var items []string
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
 		item, err := tomlSpell(m[name], "")
 		if err != nil {
 			return "", err

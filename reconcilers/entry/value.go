@@ -87,6 +87,23 @@ func decimal(s string) (digits string, exp int64, ok bool) {
 	return short, exp, true
 }
 
+// holdsMember says whether a list has a member equal to a value.
+func holdsMember(list []any, value any) bool {
+	return slices.ContainsFunc(list, func(m any) bool { return sameValue(m, value) })
+}
+
+// shows says whether what is at a wish's key, if anything is there, shows the wish.
+func shows(have any, there bool, w Wish) bool {
+	switch {
+	case w.Absent:
+		return !there
+	case w.Member:
+		list, _ := have.([]any)
+		return holdsMember(list, w.Value)
+	}
+	return there && sameValue(have, w.Value)
+}
+
 // wished is what a value is to be once a wish is true of it.
 func wished(v any, w Wish) any {
 	if len(w.Steps) == 0 {
@@ -95,7 +112,7 @@ func wished(v any, w Wish) any {
 			return nil
 		case w.Member:
 			list, _ := v.([]any)
-			if slices.ContainsFunc(list, func(m any) bool { return sameValue(m, w.Value) }) {
+			if holdsMember(list, w.Value) {
 				return list
 			}
 			at := len(list)

@@ -38,14 +38,6 @@ type yamlReceipt struct {
 	Below []byte    `json:"below,omitempty"`
 }
 
-func (r *yamlReceipt) encode() json.RawMessage {
-	raw, err := json.Marshal(r)
-	if err != nil {
-		panic(err) // plain strings and bytes have always a spelling: a bug
-	}
-	return raw
-}
-
 // A yamlLevel is a container on the way to a key, and the member that the way leads
 // through; nil if it is not there.
 type yamlLevel struct {
@@ -267,19 +259,7 @@ func lookup(v any, steps []Step) (any, bool) {
 // showsPlain says whether a plain value shows a wish.
 func showsPlain(v any, w Wish) bool {
 	have, there := lookup(v, w.Steps)
-	switch {
-	case w.Absent:
-		return !there
-	case w.Member:
-		list, _ := have.([]any)
-		for _, m := range list {
-			if sameValue(m, w.Value) {
-				return true
-			}
-		}
-		return false
-	}
-	return there && sameValue(have, w.Value)
+	return shows(have, there, w)
 }
 
 // open reads a text by both parsers, and goes the way of a wish.
@@ -358,7 +338,7 @@ func (f yamlFormat) Put(text []byte, w Wish) ([]byte, json.RawMessage, error) {
 		was, _ := lookup(docs[w.Document], w.Steps)
 		r.Value, _ = json.Marshal(was) // plain values have always a spelling
 	}
-	receipt := r.encode()
+	receipt := encode(r)
 	if err := f.prove(text, out, w, docs, receipt); err != nil {
 		place := d.from
 		if n := len(d.levels); n > 0 {

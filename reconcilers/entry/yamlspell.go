@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -73,7 +74,7 @@ func (st *yamlStyle) block(v any, col int, dash bool) string {
 		if dash {
 			inner = col + 2
 		}
-		for i, name := range sortedNames(v) {
+		for i, name := range slices.Sorted(maps.Keys(v)) {
 			b.WriteString(st.lead(inner, dash && i == 0) + st.scalar(name) + ":" + st.block(v[name], inner, false))
 		}
 	default:
@@ -91,15 +92,6 @@ func (st *yamlStyle) lead(col int, compact bool) string {
 	return st.newline + strings.Repeat(" ", col)
 }
 
-func sortedNames(v map[string]any) []string {
-	names := make([]string, 0, len(v))
-	for name := range v {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
 // flow spells a value in brackets.
 func (st *yamlStyle) flow(v any) string {
 	var parts []string
@@ -110,7 +102,7 @@ func (st *yamlStyle) flow(v any) string {
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	case map[string]any:
-		for _, name := range sortedNames(v) {
+		for _, name := range slices.Sorted(maps.Keys(v)) {
 			parts = append(parts, st.scalar(name)+": "+st.flow(v[name]))
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
