@@ -51,7 +51,10 @@ type Format interface {
 }
 
 // Formats are those there are, by name.
-var Formats = map[string]Format{}
+var Formats = map[string]Format{
+	"json": jsonFormat{}, "jsonc": jsonFormat{}, "yaml": yamlFormat{}, "toml": tomlFormat{},
+	"ini": ini, "env": env, "keyword": keyword,
+}
 
 // A PlaceError is why a text cannot be edited, and where.
 type PlaceError struct {

@@ -10,11 +10,6 @@ import (
 // them.
 type jsonFormat struct{}
 
-func init() {
-	Formats["json"] = jsonFormat{}
-	Formats["jsonc"] = jsonFormat{}
-}
-
 // A jsonReceipt says what Put did.
 type jsonReceipt struct {
 	// Did is what: "set" put a value in the place of Old, "add" added a member, "cut" took

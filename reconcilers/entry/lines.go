@@ -112,8 +112,6 @@ type dialect struct {
 	gap func(s *sheet) bool
 	// lone refuses members, and says why.
 	lone string
-	// put stands for Put where that is another's; nil where it is not.
-	put func(text []byte, w Wish) ([]byte, json.RawMessage, error)
 }
 
 // Put implements Format.

@@ -75,7 +75,8 @@ func changedLaws(t tb, d *dialect, text, out []byte, w Wish, receipt json.RawMes
 	if err := json.Unmarshal(receipt, &m); err != nil {
 		t.Fatalf("%v", err)
 	}
-	if back := d.peelChanged(out, w, m); !bytes.Equal(back, text) {
+	f := formatOf(d)
+	if back := d.peelChanged(f, out, w, m); !bytes.Equal(back, text) {
 		t.Fatalf("%s: peeled by its rows from\n%q\ngot\n%q\nwant\n%q", wishText(w), out, back, text)
 	}
 	displacedLaws(t, d, text, out, w, m)
@@ -86,7 +87,7 @@ func changedLaws(t tb, d *dialect, text, out []byte, w Wish, receipt json.RawMes
 	if where == 0 && bytes.HasPrefix(out, []byte(bom)) || amid(m, lines, where) {
 		return
 	}
-	back := d.Peel(alien, w, receipt)
+	back := f.Peel(alien, w, receipt)
 	if bytes.Count(back, stranger) != bytes.Count(out, stranger)+1 {
 		t.Fatalf("%s: the stranger's line is gone from\n%q", wishText(w), back)
 	}
@@ -107,22 +108,22 @@ func displacedLaws(t tb, d *dialect, text, out []byte, w Wish, m mark) {
 	}
 	from := o.At + bytes.LastIndex(o.New, o.Raw)
 	alien := apply(out, splice{At: from, End: from + len(o.Raw), With: []byte("987")})
-	if back := d.Peel(alien, w, mustJSON(m)); !bytes.Equal(back, text) && d.readable(alien) {
+	if back := formatOf(d).Peel(alien, w, encode(m)); !bytes.Equal(back, text) && d.readable(alien) {
 		t.Fatalf("%s: with a stranger's value in\n%q\npeeled\n%q\nwant\n%q", wishText(w), alien, back, text)
 	}
+}
+
+// formatOf is the format whose texts are of a dialect's lines.
+func formatOf(d *dialect) Format {
+	if d == tomlLines {
+		return tomlFormat{}
+	}
+	return d
 }
 
 func (d *dialect) readable(text []byte) bool {
 	_, err := d.read(text, target{})
 	return err == nil
-}
-
-func mustJSON(v any) json.RawMessage {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return data
 }
 
 // amid says that a line in front of which a stranger writes lies within what golem wrote,

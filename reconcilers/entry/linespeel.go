@@ -8,6 +8,11 @@ import (
 
 // Peel implements Format.
 func (d *dialect) Peel(text []byte, w Wish, receipt json.RawMessage) []byte {
+	return d.peel(d, text, w, receipt)
+}
+
+// peel is Peel of a format whose texts are of these lines.
+func (d *dialect) peel(f Format, text []byte, w Wish, receipt json.RawMessage) []byte {
 	var m mark
 	if len(receipt) == 0 || json.Unmarshal(receipt, &m) != nil || len(m.Ops) == 0 {
 		return text
@@ -15,19 +20,19 @@ func (d *dialect) Peel(text []byte, w Wish, receipt json.RawMessage) []byte {
 	if sum(text) == m.Sum {
 		return m.back(text)
 	}
-	return d.peelChanged(text, w, m)
+	return d.peelChanged(f, text, w, m)
 }
 
 // peelChanged takes an edit off a text that others have changed since. The key is golem's:
 // a value that somebody has written in the place of golem's goes with it.
-func (d *dialect) peelChanged(text []byte, w Wish, m mark) []byte {
+func (d *dialect) peelChanged(f Format, text []byte, w Wish, m mark) []byte {
 	whole := text
 	t := target{block: m.Block, key: m.Key, flavor: &m.Flavor}
 	if _, err := d.read(text, t); err != nil {
 		return text
 	}
 	if m.Ops[0].Do == doCut {
-		if out, again, err := d.anew(text, w); err == nil && again != nil {
+		if out, again, err := f.Put(text, w); err == nil && again != nil {
 			text = out // somebody set the key anew
 		}
 	}
@@ -55,14 +60,6 @@ func (d *dialect) peelChanged(text []byte, w Wish, m mark) []byte {
 		return whole // what comes back does not go with what others have written
 	}
 	return text
-}
-
-// anew makes a wish true of a text once more.
-func (d *dialect) anew(text []byte, w Wish) ([]byte, json.RawMessage, error) {
-	if d.put != nil {
-		return d.put(text, w)
-	}
-	return d.Put(text, w)
 }
 
 // ours finds the row that an op left, -1 if it is gone: the one that says what golem wrote,

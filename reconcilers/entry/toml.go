@@ -64,8 +64,8 @@ func (tomlFormat) Put(text []byte, w Wish) ([]byte, json.RawMessage, error) {
 }
 
 // Peel implements Format.
-func (tomlFormat) Peel(text []byte, w Wish, receipt json.RawMessage) []byte {
-	return tomlLines.Peel(text, w, receipt)
+func (f tomlFormat) Peel(text []byte, w Wish, receipt json.RawMessage) []byte {
+	return tomlLines.peel(f, text, w, receipt)
 }
 
 // Check implements Checker.

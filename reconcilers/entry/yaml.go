@@ -14,8 +14,6 @@ import (
 // yamlFormat is YAML: blocks and flows, several documents in a stream.
 type yamlFormat struct{}
 
-func init() { Formats["yaml"] = yamlFormat{} }
-
 // A yamlReceipt says what Put did.
 type yamlReceipt struct {
 	// Did is what: "set" put a value in the place of Old, "fill" put one where a name had

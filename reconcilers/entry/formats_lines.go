@@ -1,9 +1,0 @@
-package entry
-
-func init() {
-	Formats["keyword"] = keyword
-	Formats["ini"] = ini
-	Formats["env"] = env
-	Formats["toml"] = tomlFormat{}
-	tomlLines.put = tomlFormat{}.Put
-}
