@@ -2,11 +2,22 @@ package entry
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 )
+
+// onTrees are wishes that texts of objects in objects take.
+var onTrees = []Wish{
+	{Steps: dotted("a"), Value: "new"},
+	{Steps: dotted("b.x"), Value: "y"},
+	{Steps: dotted("n"), Value: "x"},
+	{Steps: dotted("o.p"), Value: "x"},
+	{Steps: dotted("gone"), Absent: true},
+	{Steps: dotted("l"), Member: true, Value: "w"},
+}
 
 // orders are texts of every format, and wishes about them that have nothing to do with each
 // other.
@@ -19,46 +30,21 @@ var orders = map[string]struct {
 			"{\n  \"a\" : 1, // c\n  \"b\": {\"x\": [1, 2]},\n  \"gone\": true,\n  \"l\": [\n    \"u\",\n    \"v\"\n  ],\n  \"m\": {}\n}\n",
 			"{\"b\": {\"x\":1}, \"l\": [\"u\"], \"gone\": 1, \"a\": 2, \"m\":{ }}\n",
 		},
-		[]Wish{
-			{Steps: dotted("a"), Value: "new"},
-			{Steps: dotted("b.x"), Value: "y"},
-			{Steps: dotted("n"), Value: "x"},
-			{Steps: dotted("o.p"), Value: "x"},
-			{Steps: dotted("gone"), Absent: true},
-			{Steps: dotted("l"), Member: true, Value: "w"},
-			{Steps: dotted("m.q"), Value: "x"},
-		},
+		append(slices.Clip(onTrees), Wish{Steps: dotted("m.q"), Value: "x"}),
 	},
 	"yaml": {
 		[]string{
 			"a : 1 # c\nb:\n  x: [1, 2]\n  z: 1\ngone: true\nl:\n- u\n- v\n\nlast: 1\n",
 			"---\nb: {x: 1}\nl: [u]\ngone: |\n  text\na: 'q'\nlast:\n  deep: 1\n",
 		},
-		[]Wish{
-			{Steps: dotted("a"), Value: "new"},
-			{Steps: dotted("b.x"), Value: "y"},
-			{Steps: dotted("n"), Value: "x"},
-			{Steps: dotted("o.p"), Value: "x"},
-			{Steps: dotted("gone"), Absent: true},
-			{Steps: dotted("l"), Member: true, Value: "w"},
-			{Steps: dotted("b.q"), Value: "x"},
-		},
+		append(slices.Clip(onTrees), Wish{Steps: dotted("b.q"), Value: "x"}),
 	},
 	"toml": {
 		[]string{
 			"a = 1 # c\ngone = true\nl = [\n  \"u\",\n  \"v\",\n]\n\n[b]\nx = 0x10\n\n[[t]]\nk = 1\n",
 			"b.x = 1\nl = [\"u\"]\ngone = '''\ntext'''\na = 'q'\nm = { n = 1 }\n[last]\n  deep = 1\n",
 		},
-		[]Wish{
-			{Steps: dotted("a"), Value: "new"},
-			{Steps: dotted("b.x"), Value: "y"},
-			{Steps: dotted("n"), Value: "x"},
-			{Steps: dotted("o.p"), Value: "x"},
-			{Steps: dotted("gone"), Absent: true},
-			{Steps: dotted("l"), Member: true, Value: "w"},
-			{Steps: dotted("b.q"), Value: "x"},
-			{Steps: dotted("t"), Member: true, Value: map[string]any{"k": "x", "j": "y"}},
-		},
+		append(slices.Clip(onTrees), Wish{Steps: dotted("b.q"), Value: "x"}, Wish{Steps: dotted("t"), Member: true, Value: map[string]any{"k": "x", "j": "y"}}),
 	},
 	"ini": {
 		[]string{"; c\ng=1\n[b]\nx = 1 ; c\ngone = true\n\n[c]\ny=1\n", "[b]\nx=1\n[c]\ng=1\n\ty = 2\n"},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand"
 	"strings"
 	"testing"
@@ -13,12 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
-
-// failer is what tests and rapid's draws have in common.
-type failer interface {
-	Helper()
-	Fatalf(format string, args ...any)
-}
 
 // dotted splits a key at its dots.
 func dotted(key string) []Step {
@@ -32,7 +25,7 @@ func dotted(key string) []Step {
 	return steps
 }
 
-func plainJSON(t failer, text string) any {
+func plainJSON(t tb, text string) any {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -44,7 +37,7 @@ func plainJSON(t failer, text string) any {
 }
 
 // keepExact holds an edit to its exact outcome, and to the laws of one edit.
-func keepExact(t failer, f Format, text string, w Wish, want string) {
+func keepExact(t tb, f Format, text string, w Wish, want string) {
 	t.Helper()
 	out, receipt, err := f.Put([]byte(text), w)
 	if err != nil {
@@ -61,7 +54,7 @@ func keepExact(t failer, f Format, text string, w Wish, want string) {
 
 // keepBack holds one edit to what holds of every one: it comes off to the byte, shows, and
 // is not made twice.
-func keepBack(t failer, f Format, text []byte, w Wish, out []byte, receipt json.RawMessage) {
+func keepBack(t tb, f Format, text []byte, w Wish, out []byte, receipt json.RawMessage) {
 	t.Helper()
 	if back := f.Peel(out, w, receipt); !bytes.Equal(back, text) {
 		t.Fatalf("peel after put of %+v:\nwas %q\nput %q\nis  %q\nreceipt %s", w, text, out, back, receipt)
@@ -159,7 +152,7 @@ func drawPlain(t *rapid.T, depth int) any {
 }
 
 // mustRead reads by an independent parser.
-func mustRead(t failer, read func([]byte) (any, error), text []byte, what string) any {
+func mustRead(t tb, read func([]byte) (any, error), text []byte, what string) any {
 	t.Helper()
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil
@@ -171,14 +164,6 @@ func mustRead(t failer, read func([]byte) (any, error), text []byte, what string
 	return v
 }
 
-// A putOn is an edit that was put on a text.
-type putOn struct {
-	w       Wish
-	receipt json.RawMessage
-}
-
-func (p putOn) String() string { return fmt.Sprintf("\n%s with %s", wishText(p.w), p.receipt) }
-
 // keepLaws puts random edits on a text and takes them off again.
 func keepLaws(t *rapid.T, f Format, text []byte, read func([]byte) (any, error)) {
 	v, err := read(text)
@@ -186,7 +171,7 @@ func keepLaws(t *rapid.T, f Format, text []byte, read func([]byte) (any, error))
 		v = nil // blank, but for comments
 	}
 	var texts [][]byte
-	var edits []putOn
+	var edits []layer
 	now := text
 	for range rapid.IntRange(1, 4).Draw(t, "edits") {
 		w := drawWish(t, v)
@@ -207,7 +192,7 @@ func keepLaws(t *rapid.T, f Format, text []byte, read func([]byte) (any, error))
 			}
 		}
 		texts = append(texts, now)
-		edits = append(edits, putOn{w, receipt})
+		edits = append(edits, layer{w, receipt})
 		now, v = out, after
 	}
 	keepStranger(t, f, now, edits, texts, read)
@@ -220,7 +205,7 @@ func keepLaws(t *rapid.T, f Format, text []byte, read func([]byte) (any, error))
 
 // keepStranger has a stranger change one more key, and takes golem's edits off in any
 // order: every value that golem did not touch is there, and what a stranger wrote.
-func keepStranger(t *rapid.T, f Format, now []byte, edits []putOn, texts [][]byte, read func([]byte) (any, error)) {
+func keepStranger(t *rapid.T, f Format, now []byte, edits []layer, texts [][]byte, read func([]byte) (any, error)) {
 	if len(edits) == 0 {
 		return
 	}

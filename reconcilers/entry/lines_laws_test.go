@@ -45,16 +45,7 @@ func putLaws(t tb, f Format, text []byte, w Wish) (out []byte, receipt json.RawM
 	if f.Holds(text, w) {
 		t.Fatalf("%s: it held before it was put", wishText(w))
 	}
-	if !f.Holds(out, w) {
-		t.Fatalf("%s: it does not hold in\n%q", wishText(w), out)
-	}
-	if back := f.Peel(out, w, receipt); !bytes.Equal(back, text) {
-		t.Fatalf("%s: peeled\n%q\nwant\n%q", wishText(w), back, text)
-	}
-	again, none, err := f.Put(out, w)
-	if err != nil || none != nil || !bytes.Equal(again, out) {
-		t.Fatalf("%s: a second put: %v, %s\n%q\nwant\n%q", wishText(w), err, none, again, out)
-	}
+	keepBack(t, f, text, w, out, receipt)
 	first, _, err := f.Put(f.Peel(out, w, receipt), w)
 	if err != nil || !bytes.Equal(first, out) {
 		t.Fatalf("%s: put anew: %v\n%q\nwant\n%q", wishText(w), err, first, out)
@@ -141,10 +132,13 @@ func amid(m mark, lines [][]byte, where int) bool {
 	return false
 }
 
+// A layer is an edit that was put on a text.
 type layer struct {
 	w       Wish
 	receipt json.RawMessage
 }
+
+func (l layer) String() string { return fmt.Sprintf("\n%s with %s", wishText(l.w), l.receipt) }
 
 // anyOrderLaws takes wishes about different keys off in a drawn order, after a stranger's
 // edit.

@@ -71,7 +71,7 @@ func TestTheLawsHoldOnJSONAndYAMLThatNobodyHereWrote(t *testing.T) {
 func realEdits(t *testing.T, file string, f Format, text []byte, v any, read func([]byte) (any, error), r *rand.Rand, refused refusals) int {
 	who := named{t, filepath.Base(file)}
 	var texts [][]byte
-	var edits []putOn
+	var edits []layer
 	now := text
 	for range 4 {
 		w := realWish(v, r)
@@ -89,7 +89,7 @@ func realEdits(t *testing.T, file string, f Format, text []byte, v any, read fun
 		if err != nil || !sameDoc(f, have, after) {
 			t.Fatalf("%s: put of %+v: %v; another value changed", file, w, err)
 		}
-		texts, edits = append(texts, now), append(edits, putOn{w, receipt})
+		texts, edits = append(texts, now), append(edits, layer{w, receipt})
 		now, v = out, after
 	}
 	theirs, receipt, err := f.Put(now, Wish{Steps: []Step{{Name: "a stranger's"}}, Value: "was here"})
