@@ -106,8 +106,8 @@ func (s *session) recordIn(ctx context.Context, journal *state.Journal, adopted 
 	}
 	name := adopted.Name
 	whole := &scrolls.Scroll{Name: name, Policies: map[string]scrolls.Policy{"": scrolls.BuiltinPolicy}}
-	if l := snap.Lineages[name]; l != nil && l.Revision > 0 {
-		t, err := apply.FindTarget(journal, name, apply.Back{To: l.Revision}, false)
+	if newest := snap.Revision(name); newest > 0 {
+		t, err := apply.FindTarget(journal, name, apply.Back{To: newest}, false)
 		if err != nil {
 			return err
 		}

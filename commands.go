@@ -371,7 +371,7 @@ func (a *app) recover(ctx context.Context, c *cli.Command) error {
 	if unconfirmed && snap.Pending == nil {
 		return apply.ErrNothingPending
 	}
-	if snap.Dead == nil && len(snap.Owed) == 0 && !unconfirmed && !pinned {
+	if !snap.Unsettled() && !unconfirmed && !pinned {
 		return a.tellRecovered(c, nil)
 	}
 	journal, err := s.write(ctx)

@@ -54,16 +54,16 @@ func (s *session) drift(ctx context.Context, g goal) (*plan.Drift, error) {
 	if err != nil {
 		return nil, errors.Join(err, journal.Close())
 	}
-	lineage := snap.Lineages[g.lineage]
+	newest := snap.Revision(g.lineage)
 	inForce := goal{command: "plan", lineage: g.lineage, policies: g.policies, destroy: true}
 	switch {
-	case lineage == nil || lineage.Revision == 0:
+	case newest == 0:
 		if g.scroll == nil {
 			err = &unknownLineage{command: "plan", name: g.lineage}
 		}
 	default:
 		var t *apply.Target
-		if t, err = apply.FindTarget(journal, g.lineage, apply.Back{To: lineage.Revision}, false); err == nil {
+		if t, err = apply.FindTarget(journal, g.lineage, apply.Back{To: newest}, false); err == nil {
 			inForce.scroll, inForce.destroy = t.Scroll, false
 		}
 	}

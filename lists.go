@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -218,7 +217,7 @@ func (a *app) stateForget(ctx context.Context, c *cli.Command) error {
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(snap.Applied, func(a state.Applied) bool { return a.Key == key }) {
+		if _, ok := snap.InForce(key); !ok {
 			return &apply.UnknownKeyError{Verb: "forget", Key: key}
 		}
 		return nil

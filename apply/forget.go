@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"golem/plan"
 	"golem/reconcilers"
 	"golem/scrolls"
 	"golem/state"
@@ -38,16 +37,13 @@ func Forget(ctx context.Context, o Options, key scrolls.Key, foundOnly bool) (*s
 	if err != nil {
 		return nil, err
 	}
-	if p, err := plan.ReadPending(snap.Pending); err != nil {
+	if err := pendingNow(snap); err != nil {
 		return nil, err
-	} else if p != nil {
-		return nil, &PendingError{p}
 	}
-	at := slices.IndexFunc(snap.Applied, func(a state.Applied) bool { return a.Key == key })
-	if at < 0 {
+	a, ok := snap.InForce(key)
+	if !ok {
 		return nil, &UnknownKeyError{"forget", key}
 	}
-	a := snap.Applied[at]
 	step, err := forgetting(a, snap.Records[reconcilers.RecordKey(a.Sort, a.Resource)], foundOnly)
 	if err != nil {
 		return nil, err
@@ -57,7 +53,7 @@ func Forget(ctx context.Context, o Options, key scrolls.Key, foundOnly bool) (*s
 		Lineage: a.Lineage, Outcome: Settled,
 		Leaves: []state.LeafOutcome{{Leaf: a.Leaf, Outcome: Settled}},
 	}
-	before, err := rulesBefore(e.j, a.Lineage, snap.Lineages[a.Lineage].Revision)
+	before, err := rulesBefore(e.j, a.Lineage, snap.Revision(a.Lineage))
 	if err != nil {
 		return nil, err
 	}

@@ -2,10 +2,8 @@ package apply
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
-	"golem/plan"
 	"golem/reconcilers"
 	"golem/scrolls"
 	"golem/state"
@@ -34,16 +32,10 @@ func (*NoLineageError) Hint() string { return "golem history lists the names the
 // atRest refuses while a run is to be settled or to be confirmed: either refers to lineages
 // and keys as they are.
 func atRest(what string, snap *state.Snapshot) error {
-	p, err := plan.ReadPending(snap.Pending)
-	switch {
-	case err != nil:
-		return err
-	case snap.Dead != nil || len(snap.Owed) > 0:
+	if snap.Unsettled() {
 		return &UnsettledError{what}
-	case p != nil:
-		return &PendingError{p}
 	}
-	return nil
+	return pendingNow(snap)
 }
 
 // CheckRename says why a lineage cannot be renamed; nil: it can.
@@ -76,16 +68,16 @@ func Rename(j *state.Journal, old, name string) error {
 // there yet.
 func CheckMove(snap *state.Snapshot, key scrolls.Key, to string) error {
 	what := fmt.Sprintf("move %s to %q", key, to)
-	at := slices.IndexFunc(snap.Applied, func(a state.Applied) bool { return a.Key == key })
+	a, ok := snap.InForce(key)
 	switch {
-	case at < 0:
+	case !ok:
 		return &UnknownKeyError{"move", key}
 	case scrolls.CheckName(to) != nil:
 		return fmt.Errorf("%s: %w", what, scrolls.CheckName(to))
-	case snap.Applied[at].Lineage == to:
+	case a.Lineage == to:
 		return fmt.Errorf("%s: it is there already", what)
 	}
-	if err := together(what, snap, snap.Applied[at], to); err != nil {
+	if err := together(what, snap, a, to); err != nil {
 		return err
 	}
 	return atRest(what, snap)
@@ -126,16 +118,11 @@ func Move(o Options, key scrolls.Key, to string) (*Moved, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(snap.Applied, func(a state.Applied) bool { return a.Key == key })
-	a := snap.Applied[at]
+	a, _ := snap.InForce(key)
 	m := &Moved{}
 	var before [2]rules
 	for i, name := range []string{a.Lineage, to} {
-		revision := 0
-		if l := snap.Lineages[name]; l != nil {
-			revision = l.Revision
-		}
-		if before[i], err = rulesBefore(o.Journal, name, revision); err != nil {
+		if before[i], err = rulesBefore(o.Journal, name, snap.Revision(name)); err != nil {
 			return nil, err
 		}
 	}

@@ -46,3 +46,12 @@ func (e *PendingError) Error() string {
 func (*PendingError) Hint() string {
 	return "golem confirm keeps it; golem recover --unconfirmed takes it back now"
 }
+
+// pendingNow refuses while a run waits to be confirmed, in time or not.
+func pendingNow(snap *state.Snapshot) error {
+	p, err := plan.ReadPending(snap.Pending)
+	if err != nil || p == nil {
+		return err
+	}
+	return &PendingError{p}
+}

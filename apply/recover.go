@@ -52,7 +52,7 @@ func (e *engine) recover(ctx context.Context) (*Recovered, error) {
 	if err == nil {
 		err = e.o.Host.ClearScratch()
 	}
-	if err != nil || snap.Dead == nil && len(snap.Owed) == 0 {
+	if err != nil || !snap.Unsettled() {
 		return nil, err
 	}
 	defer e.pulse.begin(Doing{What: "taking back what an interrupted run left"})()
@@ -84,11 +84,9 @@ func (e *engine) recoverDead(ctx context.Context, snap *state.Snapshot) (*Recove
 		return nil, err
 	}
 	r, rev := recovered(dead, stuck, failed)
-	var before rules
-	if l := snap.Lineages[dead.Run.Lineage]; l != nil {
-		if before, err = rulesBefore(e.j, l.Name, l.Revision); err != nil {
-			return nil, err
-		}
+	before, err := rulesBefore(e.j, dead.Run.Lineage, snap.Revision(dead.Run.Lineage))
+	if err != nil {
+		return nil, err
 	}
 	err = e.do(func(tx *state.Tx) error {
 		if err := e.settleDues(tx, dead.Steps, failed); err != nil {

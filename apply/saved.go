@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"golem/plan"
-	"golem/state"
 )
 
 // A Saved is the plan that a run is to enact, as a person approved it. Where it does not
@@ -26,29 +25,16 @@ func (e *engine) checkSaved() error {
 	if snap.Journal != e.o.Saved.Journal {
 		why = append(why, "it was made with another journal")
 	}
-	revision := 0
-	if l := snap.Lineages[e.o.Lineage]; l != nil {
-		revision = l.Revision
-	}
-	if revision != e.o.Saved.Revision {
+	if revision := snap.Revision(e.o.Lineage); revision != e.o.Saved.Revision {
 		why = append(why, fmt.Sprintf("%s is at revision %d, and it was made at %d", e.o.Lineage, revision, e.o.Saved.Revision))
 	}
-	if snap.Dead != nil || len(snap.Owed) > 0 {
+	if snap.Unsettled() {
 		why = append(why, "a run has died since, or could not take something back: golem recover settles it")
 	}
 	if len(why) > 0 {
 		return &plan.StaleError{Why: why}
 	}
-	return e.pendingNow(snap)
-}
-
-// pendingNow refuses while another run waits to be confirmed, in time or not.
-func (e *engine) pendingNow(snap *state.Snapshot) error {
-	p, err := plan.ReadPending(snap.Pending)
-	if err != nil || p == nil {
-		return err
-	}
-	return &PendingError{p}
+	return pendingNow(snap)
 }
 
 // sameAsSaved compares what the plan rests on now with what the saved one rested on.

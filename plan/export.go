@@ -60,7 +60,7 @@ func MakeExport(j journal) (*Export, error) {
 	e := &Export{
 		FormatVersion: FormatVersion, Journal: snap.Journal, Lineages: []LineageRow{}, Keys: []*KeyDoc{}, Unknown: []string{},
 		ByProducts: append([]string{}, slices.Sorted(maps.Keys(snap.Ledger))...), Due: []DueRow{}, Revisions: []*RevisionDoc{},
-		Unsettled: snap.Dead != nil || len(snap.Owed) > 0,
+		Unsettled: snap.Unsettled(),
 	}
 	for i, name := range e.ByProducts {
 		e.ByProducts[i] = valid(name)

@@ -276,17 +276,16 @@ type KeyDoc struct {
 
 // ShowKey finds a key in force and its record. Sensitive values are not in it.
 func ShowKey(snap *state.Snapshot, key scrolls.Key) (*KeyDoc, error) {
-	i := slices.IndexFunc(snap.Applied, func(a state.Applied) bool { return a.Key == key })
-	if i < 0 {
+	a, ok := snap.InForce(key)
+	if !ok {
 		return nil, fmt.Errorf("show %s: it is not in force", key)
 	}
-	a := snap.Applied[i]
 	d := &KeyDoc{
 		KeyRow: KeyRow{string(a.Key), a.Lineage, a.Leaf, a.Revision, a.Changed},
 		Kind:   a.Glyph.Kind, Resource: valid(a.Resource), Attrs: shown(a.Glyph), Secret: append([]string{}, a.Glyph.Secret...),
 		Layers: []string{},
 	}
-	if rec := snap.Records[a.Sort+":"+a.Resource]; rec != nil {
+	if rec := snap.Records[reconcilers.RecordKey(a.Sort, a.Resource)]; rec != nil {
 		d.Found, d.sort = reconcilers.FoundShown(rec), rec.Sort
 		for _, layer := range rec.Layers {
 			d.Layers = append(d.Layers, string(layer.Key))

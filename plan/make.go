@@ -128,9 +128,7 @@ func (m *maker) recall() error {
 			m.own[a.Key] = a
 		}
 	}
-	if lineage := snap.Lineages[m.in.Lineage]; lineage != nil {
-		m.plan.Revision = lineage.Revision
-	}
+	m.plan.Revision = snap.Revision(m.in.Lineage)
 	m.w.Ledger = snap.Ledger
 	if m.w.Ledger == nil {
 		m.w.Ledger = map[string]*state.Entry{}

@@ -5,6 +5,7 @@ package state
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"golem/scrolls"
@@ -242,3 +243,23 @@ type Snapshot struct {
 	// Unknown are keys whose kind's record this golem cannot read; left alone.
 	Unknown []scrolls.Key
 }
+
+// InForce is what a key stands for, in whatever lineage; false where it is not in force.
+func (s *Snapshot) InForce(key scrolls.Key) (Applied, bool) {
+	i := slices.IndexFunc(s.Applied, func(a Applied) bool { return a.Key == key })
+	if i < 0 {
+		return Applied{}, false
+	}
+	return s.Applied[i], true
+}
+
+// Revision is the number of a lineage's newest revision; 0 for none.
+func (s *Snapshot) Revision(lineage string) int {
+	if l := s.Lineages[lineage]; l != nil {
+		return l.Revision
+	}
+	return 0
+}
+
+// Unsettled says that a run died, or that an ended one could not take something back.
+func (s *Snapshot) Unsettled() bool { return s.Dead != nil || len(s.Owed) > 0 }
