@@ -168,13 +168,16 @@ func (a *app) stateCommand() *cli.Command {
 			},
 			{Name: "check", Usage: "verify the journal", Flags: []cli.Flag{jsonFlag}, Action: a.stateCheck},
 		}, a.arranging()...),
-		Action: func(_ context.Context, c *cli.Command) error {
-			if c.Args().Present() {
-				return unknownCommand(c, c.Args().First())
-			}
-			return cli.ShowSubcommandHelp(c)
-		},
+		Action: onlySubcommands,
 	}
+}
+
+// onlySubcommands is what a command does that has subcommands alone: it lists them.
+func onlySubcommands(_ context.Context, c *cli.Command) error {
+	if c.Args().Present() {
+		return unknownCommand(c, c.Args().First())
+	}
+	return cli.ShowSubcommandHelp(c)
 }
 
 func (a *app) stateList(_ context.Context, c *cli.Command) error {
@@ -210,22 +213,12 @@ func (a *app) stateForget(ctx context.Context, c *cli.Command) error {
 		return &usageError{command: c.FullName(), err: errors.New("one key")}
 	}
 	key := scrolls.Key(c.Args().First())
-	var s *session
-	err := reading(c, func(opened *session, r *state.Reader) error { // an unknown key must not make a journal
-		s = opened
-		snap, err := r.Snapshot()
-		if err != nil {
-			return err
-		}
+	s, journal, err := checked(ctx, c, func(_ *session, snap *state.Snapshot) error {
 		if _, ok := snap.InForce(key); !ok {
 			return &apply.UnknownKeyError{Verb: "forget", Key: key}
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	journal, err := s.write(ctx)
 	if err != nil {
 		return err
 	}
@@ -276,12 +269,7 @@ func (a *app) keptCommand() *cli.Command {
 				Flags: []cli.Flag{&cli.StringFlag{Name: "to", Usage: "write to `PATH` and not to where it was"}},
 			},
 		},
-		Action: func(_ context.Context, c *cli.Command) error {
-			if c.Args().Present() {
-				return unknownCommand(c, c.Args().First())
-			}
-			return cli.ShowSubcommandHelp(c)
-		},
+		Action: onlySubcommands,
 	}
 }
 

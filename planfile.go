@@ -15,7 +15,6 @@ import (
 
 	"golem/apply"
 	"golem/plan"
-	"golem/reconcilers"
 	"golem/scrolls"
 	"golem/state"
 )
@@ -160,16 +159,9 @@ func (a *app) applySaved(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	saved, err := plan.OpenSaved(c.Args().First())
+	saved, key, err := s.openSaved(c.Args().First(), func(why []string) error { return &plan.StaleError{Why: why} })
 	if err != nil {
 		return err
-	}
-	key, why, err := s.openSaved(saved)
-	if err != nil {
-		return err
-	}
-	if len(why) > 0 {
-		return &plan.StaleError{Why: why}
 	}
 	if err := s.sameScroll(saved); err != nil {
 		return err
@@ -188,24 +180,30 @@ func (a *app) applySaved(ctx context.Context, c *cli.Command) error {
 	})
 }
 
-// openSaved unseals a plan file with the journal's key, unless it was made elsewhere: why.
-func (s *session) openSaved(saved *plan.Saved) (key plan.SealKey, why []string, err error) {
-	o := s.options()
-	r, err := state.Read(s.journal, state.Options{KnownKinds: o.KnownKinds}) // whose it is, the plan tells
+// openSaved reads a plan file and unseals it with the journal's key. elsewhere is the error
+// for one that was made for another host, root or journal.
+func (s *session) openSaved(file string, elsewhere func(why []string) error) (*plan.Saved, plan.SealKey, error) {
+	var key plan.SealKey
+	saved, err := plan.OpenSaved(file)
 	if err != nil {
-		return key, nil, err
+		return nil, key, err
+	}
+	r, err := s.readAnybodys() // whose it is, the plan tells
+	if err != nil {
+		return nil, key, err
 	}
 	id, err := r.Meta("id")
 	if err == nil {
 		key, err = sealKey(r)
 	}
 	if err = errors.Join(err, r.Close()); err != nil {
-		return key, nil, err
+		return nil, key, err
 	}
-	if why = saved.Elsewhere(id, o.Machine, o.Root); len(why) > 0 {
-		return key, why, nil
+	o := s.options()
+	if why := saved.Elsewhere(id, o.Machine, o.Root); len(why) > 0 {
+		return nil, key, elsewhere(why)
 	}
-	return key, nil, saved.Unseal(key)
+	return saved, key, saved.Unseal(key)
 }
 
 // sameScroll sees whether the scroll that a plan was made of is another by now. One that is
@@ -220,10 +218,9 @@ func (s *session) sameScroll(saved *plan.Saved) error {
 			return nil
 		}
 	}
-	now, err := scrolls.Load(in.Path, scrolls.Options{
-		Kinds: reconcilers.Kinds(), Checks: reconcilers.Checks, Facts: s.host.Facts(), Environ: in.Environ,
-		VarFiles: in.VarFiles, Vars: in.Vars, Name: in.Name, HostPolicy: s.hostPolicy(),
-	})
+	o := s.loading()
+	o.Environ, o.VarFiles, o.Vars, o.Name = in.Environ, in.VarFiles, in.Vars, in.Name
+	now, err := scrolls.Load(in.Path, o)
 	if err != nil {
 		return &plan.StaleError{Why: []string{fmt.Sprintf("the scroll %s has changed, and cannot be read any more", plan.Printable(in.Path))}}
 	}
@@ -248,16 +245,10 @@ func (a *app) showSaved(c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	saved, err := plan.OpenSaved(c.Args().First())
+	file := c.Args().First()
+	saved, _, err := s.openSaved(file, func(why []string) error { return &plan.FileError{File: file, Why: strings.Join(why, "; ")} })
 	if err != nil {
 		return err
-	}
-	_, why, err := s.openSaved(saved)
-	if err != nil {
-		return err
-	}
-	if len(why) > 0 {
-		return &plan.FileError{File: c.Args().First(), Why: strings.Join(why, "; ")}
 	}
 	if c.Bool("json") {
 		return plan.WriteJSON(a.out, saved.Head.Document)

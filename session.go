@@ -101,6 +101,11 @@ func (s *session) options() state.Options {
 
 func (s *session) read() (*state.Reader, error) { return state.Read(s.journal, s.options()) }
 
+// readAnybodys is read, of a journal that may belong to another host or root.
+func (s *session) readAnybodys() (*state.Reader, error) {
+	return state.Read(s.journal, state.Options{KnownKinds: s.options().KnownKinds})
+}
+
 // write opens the journal for a run, which alone may leave files beside it.
 func (s *session) write(ctx context.Context) (*state.Journal, error) {
 	return s.writeAfter(ctx, s.c.Duration("lock-timeout"))

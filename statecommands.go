@@ -67,7 +67,7 @@ func errNoJournal(what, path string) error {
 
 // checked opens the journal for writing once check has nothing against it: a mistake must
 // neither make a journal nor take its lock.
-func checked(ctx context.Context, c *cli.Command, check func(*state.Snapshot) error) (*session, *state.Journal, error) {
+func checked(ctx context.Context, c *cli.Command, check func(*session, *state.Snapshot) error) (*session, *state.Journal, error) {
 	var s *session
 	err := reading(c, func(opened *session, r *state.Reader) error {
 		s = opened
@@ -75,7 +75,7 @@ func checked(ctx context.Context, c *cli.Command, check func(*state.Snapshot) er
 		if err != nil {
 			return err
 		}
-		return check(snap)
+		return check(s, snap)
 	})
 	if err != nil {
 		return nil, nil, err
@@ -89,7 +89,7 @@ func (a *app) stateRename(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	_, journal, err := checked(ctx, c, func(snap *state.Snapshot) error { return apply.CheckRename(snap, old, name) })
+	_, journal, err := checked(ctx, c, func(_ *session, snap *state.Snapshot) error { return apply.CheckRename(snap, old, name) })
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (a *app) stateMove(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	key := scrolls.Key(text)
-	s, journal, err := checked(ctx, c, func(snap *state.Snapshot) error { return apply.CheckMove(snap, key, to) })
+	s, journal, err := checked(ctx, c, func(_ *session, snap *state.Snapshot) error { return apply.CheckMove(snap, key, to) })
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (a *app) stateRebind(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	o := s.options()
-	r, err := state.Read(s.journal, state.Options{KnownKinds: o.KnownKinds}) // whosever it is
+	r, err := s.readAnybodys()
 	if err != nil {
 		return err
 	}
@@ -210,22 +210,12 @@ func (a *app) statePrune(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return &usageError{command: c.FullName(), err: fmt.Errorf("--keep %q is no time, like 90d or 720h", c.String("keep"))}
 	}
-	s, err := open(c)
-	if err != nil {
-		return err
-	}
-	r, err := s.read()
-	if err != nil {
-		return err
-	}
-	exists := r.Exists()
-	if err := r.Close(); err != nil {
-		return err
-	}
-	if !exists {
-		return errNoJournal("prune the journal", s.journal)
-	}
-	journal, err := s.write(ctx)
+	_, journal, err := checked(ctx, c, func(s *session, snap *state.Snapshot) error {
+		if snap.Journal == "" {
+			return errNoJournal("prune the journal", s.journal)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
