@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,7 +109,7 @@ func TestGrantsComeOffAListInAnyOrder(t *testing.T) {
 		for ; len(all) > 0; all = all[1:] {
 			a = a.strip(all, all[:1], was.mask())
 		}
-		if !a.same(was) {
+		if !slices.Equal(a, was) {
 			t.Fatalf("was %s\nis  %s", was.text(nil), a.text(nil))
 		}
 	})

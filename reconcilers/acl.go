@@ -122,8 +122,6 @@ func (a acl) mode(mode int) int {
 	return mode&^0o777 | a.perm(aclUserObj, noID)<<6 | group<<3 | a.perm(aclOther, noID)
 }
 
-func (a acl) same(b acl) bool { return slices.Equal(a, b) }
-
 // A grant is one entry of golem's on a path, and what golem knows of the list without it.
 type grant struct {
 	tag   uint16
