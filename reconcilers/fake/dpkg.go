@@ -1,7 +1,6 @@
 package fake
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -85,25 +84,10 @@ func (m *Machine) Install(p *Package, auto bool) {
 	}
 }
 
-// Open reads the machine that was saved in a root.
-func Open(root string) (*Machine, error) {
-	m := &Machine{Root: root}
-	data, err := os.ReadFile(m.path(stateFile))
-	if err == nil {
-		err = json.Unmarshal(data, m)
-	}
-	m.Root = root
-	return m, err
-}
-
-const stateFile = "/var/lib/dpkg/fake.json"
-
 func (m *Machine) path(p string) string { return filepath.Join(m.Root, p) }
 
-// Save writes the machine, and the files beside that golem reads.
+// Save writes the files of the machine that golem reads.
 func (m *Machine) Save() error {
-	data, err := json.Marshal(m)
-	err = errors.Join(err, m.write(stateFile, string(data)))
 	var marks strings.Builder
 	for _, id := range slices.Sorted(maps.Keys(m.Packages)) {
 		if i := m.Packages[id]; i.Auto {
@@ -115,7 +99,7 @@ func (m *Machine) Save() error {
 		i := m.Packages[id]
 		status.WriteString(i.stanza("Status: "+i.Want+" ok "+i.Status+"\n") + "\n")
 	}
-	return errors.Join(err, m.write("/var/lib/apt/extended_states", marks.String()), m.write("/var/lib/dpkg/status", status.String()))
+	return errors.Join(m.write("/var/lib/apt/extended_states", marks.String()), m.write("/var/lib/dpkg/status", status.String()))
 }
 
 // stanza is what a package says of itself.
