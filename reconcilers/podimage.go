@@ -317,7 +317,7 @@ func (r sole[S]) sweepTurn(w *World, resource string, now, to S) *Turn {
 	t := &Turn{Request: Request{Sort: r.sort, Resource: resource, Late: true}, Seen: soleSight(encode(now)), Leaves: to}
 	t.Acts = string(encode(now)) != string(encode(to))
 	t.Step = &state.Step{Sort: r.sort, Resource: resource, Inverse: encode(now), Expect: encode(to)}
-	t.work = &soleWork[S]{m: motion[S]{resource: resource, from: now, to: to, now: now}}
+	t.work = &soleWork[S]{m: motion[S]{resource: resource, from: now, to: to}}
 	setEntry[struct{}](t, w, r.sort, resource, nil)
 	return t
 }

@@ -33,8 +33,8 @@ type owner[S any] interface {
 	want(ctx context.Context, w *World, v view[S]) (goal[S], error)
 	// back is what undeclaring leaves of it.
 	back(ctx context.Context, w *World, v view[S]) (goal[S], error)
-	// move brings the thing, which is now as given, from one state to another. It is called
-	// again after a crash or a failure in its midst, and with from and to changed over to
+	// move brings the thing from one state to another, and looks itself where it is. It is
+	// called again after a crash or a failure in its midst, and with from and to changed over to
 	// take it back: what is right already is left alone, and what somebody else changed
 	// beside it too.
 	move(ctx context.Context, w *World, store Store, m motion[S]) error
@@ -150,8 +150,8 @@ type goal[S any] struct {
 
 // A motion is one change of a thing.
 type motion[S any] struct {
-	resource      string
-	from, to, now S
+	resource string
+	from, to S
 	// glyph is the declared one, or the one that goes; nil where a by-product is swept.
 	glyph *scrolls.Glyph
 	// old is the glyph in force before the step; nil for none.

@@ -52,9 +52,6 @@ func (r sole[S]) Undo(ctx context.Context, w *World, store Store, s *state.Step)
 	}
 	defer w.forget()
 	w.forget()
-	if m.now, err = r.own.look(ctx, w, s.Resource); err != nil {
-		return err
-	}
 	return r.own.move(ctx, w, store, m)
 }
 

@@ -14,10 +14,9 @@ import (
 
 // soleWork is what one turn does, and what it was worked out from.
 type soleWork[S any] struct {
-	m     motion[S]
-	v     view[S]
-	g     goal[S]
-	lacks error
+	m motion[S]
+	v view[S]
+	g goal[S]
 }
 
 // soleDesk is where what the run leaves of a sort's things is noted.
@@ -174,8 +173,8 @@ func (r sole[S]) judge(t *Turn, v view[S], g goal[S]) {
 	if g.restless {
 		t.Seen = nil
 	}
-	m := motion[S]{resource: t.Resource, from: v.now, to: g.to, now: v.now, glyph: v.glyph, old: v.old, reverse: len(t.Set) == 0}
-	t.work = &soleWork[S]{m, v, g, g.lacks}
+	m := motion[S]{resource: t.Resource, from: v.now, to: g.to, glyph: v.glyph, old: v.old, reverse: len(t.Set) == 0}
+	t.work = &soleWork[S]{m, v, g}
 	step := &state.Step{
 		Lineage: t.Lineage, Leaf: t.Leaf, Sort: r.sort, Resource: t.Resource, Before: t.Record,
 		Inverse: encode(v.now), Expect: encode(g.to),
@@ -258,8 +257,8 @@ func (r sole[S]) Fit(w *World, t *Turn) error {
 		return err
 	}
 	if k, ok := t.work.(*soleWork[S]); ok && t.Acts {
-		if k.lacks != nil && !w.Stirred {
-			return k.lacks
+		if k.g.lacks != nil && !w.Stirred {
+			return k.g.lacks
 		}
 		if f, ok := r.own.(fitter[S]); ok {
 			if err := f.fit(w, t, k.m); err != nil {
