@@ -21,6 +21,9 @@ type commandState struct {
 	Undone bool `json:"undone,omitempty"`
 }
 
+// A commandKeeper keeps commands: they have triggers.
+type commandKeeper struct{ sole[commandState] }
+
 // commands own what commands did. Nothing on the host tells whether one ran but its guards:
 // that it did is on record.
 type commands struct{}
@@ -191,7 +194,8 @@ func (commands) show(s commandState) map[string]any {
 	return map[string]any{"ran": true}
 }
 
-func (commands) foretell(_ *World, g *scrolls.Glyph, _, _ string) (*UnitEffect, error) {
+// Foretell implements Firer.
+func (commandKeeper) Foretell(_ *World, g *scrolls.Glyph, _, _ string) (*UnitEffect, error) {
 	var more []string
 	if len(words(g.Attrs, "onlyif")) > 0 {
 		more = append(more, "if its `onlyif` holds by then")
@@ -202,8 +206,10 @@ func (commands) foretell(_ *World, g *scrolls.Glyph, _, _ string) (*UnitEffect, 
 	return &UnitEffect{Do: "run", Reason: strings.Join(more, "; ")}, nil
 }
 
-// fire runs what is in force: where a rollback fires a trigger, that is what stood before.
-func (commands) fire(ctx context.Context, w *World, g *scrolls.Glyph, resource, _ string) error {
+// Fire implements Firer. It runs what is in force: where a rollback fires a trigger, that is
+// what stood before.
+func (commandKeeper) Fire(ctx context.Context, w *World, g *scrolls.Glyph, resource, _ string) error {
+	defer w.forget()
 	rec := w.Record(commandSort, resource)
 	if rec == nil || len(rec.Layers) == 0 {
 		return nil

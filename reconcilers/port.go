@@ -214,7 +214,7 @@ var All = []Kind{
 // Reconcilers are the keepers of resources, by sort.
 var Reconcilers = map[string]Reconciler{
 	PathSort: surfaces{}, PackageSort: packages{}, UnitSort: units{}, processSort: processes{},
-	commandSort:   sole[commandState]{sort: commandSort, own: commands{}},
+	commandSort:   commandKeeper{sole[commandState]{sort: commandSort, own: commands{}}},
 	ContainerSort: containerKeeper, NetworkSort: networkKeeper, imageSort: imageKeeper,
 	userSort: soleUsers, groupSort: soleGroups, accessSort: sole[grantState]{sort: accessSort, own: accesses{}}, archiveSort: unpackings{},
 }

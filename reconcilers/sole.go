@@ -58,12 +58,6 @@ type glancer[S any] interface {
 	glance(ctx context.Context, w *World, v view[S]) (S, error)
 }
 
-// A firing is an owner whose glyphs have triggers.
-type firing interface {
-	foretell(w *World, g *scrolls.Glyph, resource, action string) (*UnitEffect, error)
-	fire(ctx context.Context, w *World, g *scrolls.Glyph, resource, action string) error
-}
-
 // A stayer is an owner of things that cannot always be taken back: of a motion that takes
 // one back it says what of it stays; "" for nothing. whole says that what is taken back had
 // come to its end.

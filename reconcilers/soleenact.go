@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"golem/scrolls"
 	"golem/state"
 )
 
@@ -87,17 +86,6 @@ func (r sole[S]) Foresee(w *World, s *state.Step) error {
 		r.foresee(w, s.Resource, m.to)
 	}
 	return err
-}
-
-// Foretell implements Firer.
-func (r sole[S]) Foretell(w *World, g *scrolls.Glyph, resource, action string) (*UnitEffect, error) {
-	return r.own.(firing).foretell(w, g, resource, action)
-}
-
-// Fire implements Firer.
-func (r sole[S]) Fire(ctx context.Context, w *World, g *scrolls.Glyph, resource, action string) error {
-	defer w.forget()
-	return r.own.(firing).fire(ctx, w, g, resource, action)
 }
 
 // Stays implements Stayer.
