@@ -47,6 +47,7 @@ type ChangeJSON struct {
 	Drift        bool           `json:"drift"`
 	Sensitive    bool           `json:"sensitive"`
 	Irreversible []string       `json:"irreversible"`
+	Adopts       bool           `json:"adopts"`
 }
 
 // Document is the plan as JSON has it.
@@ -83,7 +84,7 @@ func changeJSON(leaf string, c reconcilers.Change) ChangeJSON {
 	j := ChangeJSON{
 		Leaf: leaf, Key: string(c.Key), Kind: c.Kind, Op: c.Op, Effect: c.Effect, Reason: valid(c.Reason),
 		Before: c.Before, After: c.After, Diff: valid(c.Diff), Drift: c.Drift, Sensitive: c.Secret,
-		Irreversible: c.Irreversible,
+		Irreversible: c.Irreversible, Adopts: c.Adopts,
 	}
 	if j.Irreversible == nil {
 		j.Irreversible = []string{}

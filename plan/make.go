@@ -106,6 +106,7 @@ func Make(in Input) (*Plan, error) {
 	m.retell()
 	m.checks()
 	m.stayDue()
+	m.adopts()
 	m.protect()
 	if err := m.mistakes(); err != nil {
 		return nil, err

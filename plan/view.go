@@ -123,6 +123,7 @@ func (v *View) body(out *Printer) string {
 		fmt.Fprintf(b, "\n%s brought up to date in the journal, without a change to the host.\n", count(v.Updates, "record is", "records are"))
 	}
 	out.leftOut(b, v.LeftOut)
+	out.adopted(b, v.Leaves)
 	return b.String()
 }
 

@@ -337,6 +337,15 @@ func (h *Host) syncLists(d *dirs, paths map[string]bool) error {
 	return nil
 }
 
+// there implements presence: the path's own list has an entry for whom the glyph is about.
+func (accesses) there(v view[grantState]) bool {
+	if len(v.now.Paths) == 0 {
+		return false
+	}
+	access, _, err := v.now.Paths[0].lists()
+	return err == nil && access.perm(v.now.Tag, v.now.ID) >= 0
+}
+
 func (accesses) show(s grantState) map[string]any {
 	if len(s.Paths) == 0 {
 		return nil

@@ -44,6 +44,8 @@ var archiveKind = Kind{
 			{Name: "exclude", Type: cty.List(cty.String), Default: "nothing", Doc: "Which of these are not, in the same way."},
 			withDefault(ownerAttr, "`root` for a new file"), withDefault(groupAttr, "`root`, or that of a setgid directory, for a new file"),
 		},
+		NoAdopt: "Which archive files came from cannot be seen on the host. Declare the archive with its source: files that are " +
+			"there already, as they are in it, are recorded and left.",
 		Identity:  func(a scrolls.Attrs) []string { return []string{str(a, "path"), archiveName(a)} },
 		Check:     checkArchive,
 		Canonical: canonicalArchive,

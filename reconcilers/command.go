@@ -48,6 +48,8 @@ var commandKind = Kind{
 			{Name: "timeout", Type: cty.String, Default: "the policy's; a minute for a guard", Doc: "How long it may take, each of its commands. Then it is killed with all that it started."},
 			{Name: "sensitive", Type: cty.Bool, Default: "`false`", Doc: "What it prints is never shown, nor written to the journal."},
 		},
+		NoAdopt: "What a command did cannot be seen on the host. Say when it is not to run, with creates, unless or onlyif: " +
+			"then it is recorded, and nothing is run.",
 		Identity: func(a scrolls.Attrs) []string { return []string{str(a, "name")} },
 		Check:    checkCommandGlyph,
 		Canonical: func(a scrolls.Attrs) scrolls.Attrs {

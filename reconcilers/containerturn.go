@@ -228,9 +228,9 @@ func (k *containerTurn) lost() string {
 func (k *containerTurn) adopt(ctx context.Context) error {
 	v := k.v
 	known := !v.first() && v.left.Make == "" && v.left.ID == v.now.ID // it was adopted before
-	if may, _ := v.glyph.Attrs["adopt"].(bool); !may && !known {
+	if may, _ := v.glyph.Attrs["adopt"].(bool); !may && !v.glyph.Adopt && !known {
 		return &AttrError{Attr: "name", Summary: "Container is there already", Err: fmt.Errorf(
-			"%s has a container %s that golem did not make (%s). Write adopt = true to take it over, or choose another name", k.e.name, quote(k.name), k.brief())}
+			"%s has a container %s that golem did not make (%s). Write adopt = true, or an adopt block, to take it over, or choose another name", k.e.name, quote(k.name), k.brief())}
 	}
 	if !v.first() && !known {
 		k.g.found = &k.v.now // it came since, and is what golem's own takes the place of

@@ -435,7 +435,7 @@ func tellEntry(g *scrolls.Glyph, inverse json.RawMessage) (did, back string) {
 	case receipt.Did == "set":
 		return "replaces the value", "the value that was there comes back, byte for byte"
 	case receipt.Did == "add" || receipt.Did == "made":
-		return "added", "only golem's entry goes"
+		return editAdds, "only golem's entry goes"
 	}
 	return "set", "what was there before comes back"
 }

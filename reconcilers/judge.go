@@ -72,7 +72,7 @@ func (k *work) judgeBase(g *scrolls.Glyph, kind Kind) {
 	why := differs(k.bare, k.mid)
 	c := Change{Effect: "write", Diff: k.diff(k.bare, k.mid)}
 	if k.bare.Type != Absent {
-		c.Before = k.view(k.bare)
+		c.Before, c.There = k.view(k.bare), true
 	}
 	c.After = k.view(k.mid)
 	k.hide(&c, g)
@@ -221,6 +221,7 @@ func (k *work) judgeEdit(g *scrolls.Glyph) {
 			did += "; " + madeForIt
 		}
 		c.Reason = strings.Join(append([]string{did}, k.viaText(g)...), ", ")
+		c.There = !put || !strings.HasPrefix(did, editAdds)
 		if !put {
 			c.Effect, c.Reason = "record", "it is there already; nothing to change"
 			if takesAway(g.Attrs) {

@@ -17,6 +17,9 @@ type base struct {
 	make func(w *World, g *scrolls.Glyph, was *scrolls.Glyph, beneath, now Node) (Node, error)
 }
 
+// editAdds is what an edit tells that it did where nothing of it was there before.
+const editAdds = "added"
+
 // An edit is a pair of pure functions on a file's bytes. For every content c,
 // peel(put(c)) is c.
 type edit struct {
@@ -222,7 +225,7 @@ func (k *work) shows(kind Kind, g *scrolls.Glyph) bool {
 
 // did says what putting an edit on did, and what a person should know of it.
 func (k *work) did(g *scrolls.Glyph, kind Kind) string {
-	did := "added"
+	did := editAdds
 	for _, layer := range k.edits {
 		if layer.Key == g.Key {
 			did, _ = kind.edit.tell(g, layer.Inverse)
@@ -233,7 +236,7 @@ func (k *work) did(g *scrolls.Glyph, kind Kind) string {
 			did += "; " + note
 		}
 	}
-	if did == "added" && kind.Name != entryKind.Name && k.mid.Type == File {
+	if did == editAdds && kind.Name != entryKind.Name && k.mid.Type == File {
 		if note := unplaced(g.Attrs, k.want.data); note != "" {
 			did += "; " + note
 		}

@@ -247,7 +247,7 @@ func (inv lineInverse) align(content []byte, equal []spotted, pair func(i, c int
 func tellLine(g *scrolls.Glyph, inverse json.RawMessage) (did, back string) {
 	var inv lineInverse
 	if json.Unmarshal(inverse, &inv) != nil || len(inv.Swaps) == 0 {
-		return "added", "only golem's line goes"
+		return editAdds, "only golem's line goes"
 	}
 	n := 0
 	for _, s := range inv.Swaps {

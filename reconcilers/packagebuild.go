@@ -104,6 +104,7 @@ func (k *pkgWork) setPart(t *Turn, g *scrolls.Glyph) {
 	c := Change{
 		Key: g.Key, Kind: g.Kind, Effect: k.effect, Reason: k.reason, Irreversible: k.irreversible,
 		Before: viewPkg(k.r.Resource, k.now), After: viewPkg(k.r.Resource, k.want),
+		There: k.now.there(),
 	}
 	var old *scrolls.Glyph
 	layer := k.rec.layer(g.Key)

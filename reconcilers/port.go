@@ -203,6 +203,11 @@ type Change struct {
 	// Destroys says that what is there is made anew, and something of it lost.
 	Destroys bool
 	Secret   bool
+	// There says that the thing was there, made by somebody else, before golem's first step on
+	// it.
+	There bool
+	// Adopts says that an adopt block lets golem take it over.
+	Adopts bool
 }
 
 // All are the kinds of glyph there are. A new kind is one line here.

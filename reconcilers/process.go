@@ -54,6 +54,8 @@ var processKind = Kind{
 			{Name: "enabled", Type: cty.Bool, Default: "`true`", Doc: "Whether it, or its timer, starts with the host."},
 			{Name: "state", Type: cty.String, Default: "`running`", Doc: "`running` or `stopped`; of the timer where there is one."},
 		},
+		NoAdopt: "A process is a unit of golem's own, and golem makes none where there is one already. Declare a unit that is " +
+			"there as what it is: a service, and a file for its text.",
 		Identity:  func(a scrolls.Attrs) []string { return []string{str(a, "name")} },
 		Check:     checkProcess,
 		Canonical: canonicalProcess,

@@ -299,5 +299,5 @@ func tellRegion(_ *scrolls.Glyph, inverse json.RawMessage) (did, back string) {
 	if json.Unmarshal(inverse, &inv) == nil && inv.Old != "" {
 		return "takes over the block that is there; what is in it is kept for undoing", "what was in the block before golem is put back"
 	}
-	return "added", "only golem's block goes"
+	return editAdds, "only golem's block goes"
 }

@@ -74,6 +74,12 @@ type noter[S any] interface {
 	sight(s S) any
 }
 
+// A presence is an owner of things that are only a part of what is shown of them.
+type presence[S any] interface {
+	// there says whether the thing is there.
+	there(v view[S]) bool
+}
+
 // A settler is an owner that has to see what the turns before leave before it knows what
 // becomes of a thing.
 type settler[S any] interface {

@@ -183,6 +183,10 @@ func (r sole[S]) judge(t *Turn, v view[S], g goal[S]) {
 		Effect: g.effect, Reason: g.reason, Diff: g.diff, Irreversible: g.irreversible, Destroys: g.destroys,
 		Before: r.own.show(v.now), After: r.own.show(g.to),
 	}
+	c.There = c.Before != nil
+	if p, ok := r.own.(presence[S]); ok {
+		c.There = p.there(v)
+	}
 	if secret(v.glyph) || v.old != nil && secret(v.old) {
 		c.Secret, c.Diff = true, ""
 	}

@@ -118,7 +118,7 @@ func (k *unitWork) tell(op state.Op, c Change, old *scrolls.Glyph) {
 func (k *unitWork) judgeSet() bool {
 	c := Change{Effect: k.effect(), Reason: k.does(), After: k.after()}
 	if k.u.known() {
-		c.Before = k.before()
+		c.Before, c.There = k.before(), true
 	}
 	var old *scrolls.Glyph
 	if k.was != nil {

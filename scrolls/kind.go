@@ -19,6 +19,9 @@ type Kind struct {
 	// Renames says that the label alone makes the key, or a part of it, so that another
 	// label means another thing unless moved_from says which it was.
 	Renames bool
+	// NoAdopt, where set, says in sentences why nothing of the kind can be adopted, and what
+	// to do instead.
+	NoAdopt string
 	Attrs   []Attr
 	// Identity returns the unescaped parts of the key after the kind. It is called
 	// on checked attributes only.

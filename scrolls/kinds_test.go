@@ -63,7 +63,7 @@ func testKinds() []Kind {
 			Check: absolute,
 		},
 		{
-			Name: "job", Version: 3, LabelAttr: "name", Local: true, Renames: true,
+			Name: "job", Version: 3, LabelAttr: "name", Local: true, Renames: true, NoAdopt: "What a job did cannot be seen.",
 			Identity: func(a Attrs) []string { return []string{text(a, "name")} },
 			Attrs: []Attr{
 				{Name: "name", Type: cty.String, Required: true},

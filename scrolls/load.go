@@ -53,6 +53,8 @@ type loader struct {
 	// the user calls it.
 	bodies   map[string]*hclsyntax.Body
 	shownDir string
+	// adopted are what the adopt blocks name.
+	adopted []adoption
 }
 
 // kindInfo is a kind with its attributes by name.
@@ -259,6 +261,7 @@ func (l *loader) evaluate(bodies []*hclsyntax.Body, varFiles []string) error {
 	}
 	l.checkEmpty(root, named)
 	l.checkKeys()
+	l.markAdopted()
 	return nil
 }
 

@@ -39,6 +39,8 @@ type Glyph struct {
 	// OnUndeclare is what becomes of it when it is undeclared: "" to give back what was
 	// there, "leave" to leave it as it is.
 	OnUndeclare string
+	// Adopt says that the thing is there, made by somebody else, and that golem takes it over.
+	Adopt bool
 
 	// What follows is not stored. Nothing from Protect on is part of the content id.
 
@@ -53,6 +55,8 @@ type Glyph struct {
 	Files map[string]string
 	At    Place            // the block's header
 	Where map[string]Place // each written attribute
+	// AdoptAt is where an adopt block names the key.
+	AdoptAt Place
 }
 
 // A FileRef is what Attrs holds for an attribute that names a local file, as a

@@ -16,6 +16,8 @@ type stored struct {
 	Protect bool           `json:"protect,omitempty"`
 	// OnUndeclare is Glyph.OnUndeclare.
 	OnUndeclare string `json:"on_undeclare,omitempty"`
+	// Adopt is Glyph.Adopt.
+	Adopt bool `json:"adopt,omitempty"`
 }
 
 // MarshalStored returns the glyph as the journal holds it: equal glyphs give equal
@@ -24,7 +26,7 @@ func (g *Glyph) MarshalStored() ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(stored{g.Kind, g.Key, g.Version, g.Attrs, g.Secret, g.Protect, g.OnUndeclare}); err != nil {
+	if err := enc.Encode(stored{g.Kind, g.Key, g.Version, g.Attrs, g.Secret, g.Protect, g.OnUndeclare, g.Adopt}); err != nil {
 		return nil, fmt.Errorf("encode glyph %s: %w", g.Key, err)
 	}
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
@@ -38,5 +40,7 @@ func UnmarshalStored(data []byte) (*Glyph, error) {
 	if err := dec.Decode(&s); err != nil {
 		return nil, fmt.Errorf("decode glyph: %w", err)
 	}
-	return &Glyph{Kind: s.Kind, Key: s.Key, Version: s.Version, Attrs: s.Attrs, Secret: s.Secret, Protect: s.Protect, OnUndeclare: s.OnUndeclare}, nil
+	return &Glyph{
+		Kind: s.Kind, Key: s.Key, Version: s.Version, Attrs: s.Attrs, Secret: s.Secret, Protect: s.Protect, OnUndeclare: s.OnUndeclare, Adopt: s.Adopt,
+	}, nil
 }

@@ -35,6 +35,8 @@ func (l *loader) body(body *hclsyntax.Body, path string, policy Policy) {
 		case block.Type == "check":
 			checks = append(checks, block)
 		case block.Type == "policy":
+		case block.Type == "adopt":
+			l.adopts(block)
 		case rootBlocks[block.Type] && body == l.in.body:
 		case rootBlocks[block.Type]:
 			l.fail("Block in the wrong place", fmt.Sprintf("A %s block stands at the top of a scroll or a module, not in a scroll block.", block.Type), block.DefRange())
@@ -69,7 +71,10 @@ func (l *loader) mixed(glyph, scroll *hclsyntax.Block) {
 // meantKind offers the likeliest block, or says what kinds there are.
 func (l *loader) meantKind(given string) string {
 	kinds := slices.Sorted(maps.Keys(l.kinds))
-	if meant := didYouMean(given, append(kinds, "scroll", "policy", "variable", "locals")); meant != "" {
+	if given == "import" {
+		return ` What is there is taken over with adopt { key = "file:/etc/motd" }.`
+	}
+	if meant := didYouMean(given, append(kinds, "scroll", "policy", "variable", "locals", "adopt")); meant != "" {
 		return meant
 	}
 	return fmt.Sprintf(" The kinds are %s.", strings.Join(kinds, ", "))
