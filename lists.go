@@ -336,6 +336,9 @@ func (a *app) keptDiff(c *cli.Command, s *session, r *state.Reader, k *state.Kep
 		Now  string `json:"now"`
 		Diff string `json:"diff"`
 	}{plan.KeptRows([]*state.Kept{k})[0], says, diff}
+	if row.Sensitive {
+		diff = fmt.Sprintf("It is sensitive: no line is shown. golem kept show %d prints what is kept.\n", k.ID)
+	}
 	return a.list(c, "kept", row, func(out *plan.Printer) error {
 		return out.Printf("%s, kept %d against now: %s\n%s", plan.Printable(reconcilers.Quote(k.Path)), k.ID, says, diff)
 	})

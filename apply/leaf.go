@@ -229,6 +229,9 @@ func (e *engine) intend(tx *state.Tx, turns []*reconcilers.Turn, steps []*state.
 		for i := range t.Keeps {
 			k := t.Keeps[i]
 			k.Run, k.Step = e.run.ID, t.Step.ID
+			if err := t.Conceal(&k); err != nil {
+				return err
+			}
 			if err := tx.Keep(&k); err != nil {
 				return err
 			}

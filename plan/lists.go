@@ -339,13 +339,18 @@ type KeptRow struct {
 	SHA256  string          `json:"sha256"`
 	Reason  string          `json:"reason"`
 	Node    json.RawMessage `json:"node"`
+	// Sensitive says that size and hash are not told.
+	Sensitive bool `json:"sensitive"`
 }
 
 // KeptRows are the rows of a list of what is kept.
 func KeptRows(all []*state.Kept) []KeptRow {
 	rows := make([]KeptRow, 0, len(all))
 	for _, k := range all {
-		r := KeptRow{ID: k.ID, At: stamp(k.At), Path: valid(k.Path), Size: k.Size, SHA256: k.Blob, Reason: k.Reason, Node: k.Node}
+		r := KeptRow{ID: k.ID, At: stamp(k.At), Path: valid(k.Path), Size: k.Size, SHA256: k.Blob, Reason: k.Reason}
+		if r.Node, r.Sensitive = reconcilers.KeptShown(k); r.Sensitive {
+			r.Size, r.SHA256 = 0, ""
+		}
 		if !utf8.ValidString(k.Path) {
 			r.PathB64 = []byte(k.Path)
 		}
@@ -361,7 +366,11 @@ func KeptTable(out *Printer, rows []KeptRow) error {
 	}
 	cells := make([][]string, 0, len(rows))
 	for _, r := range rows {
-		cells = append(cells, []string{fmt.Sprint(r.ID), r.At, fmt.Sprint(r.Size), Printable(r.Path), Printable(r.Reason)})
+		size := fmt.Sprint(r.Size)
+		if r.Sensitive {
+			size = secretShown
+		}
+		cells = append(cells, []string{fmt.Sprint(r.ID), r.At, size, Printable(r.Path), Printable(r.Reason)})
 	}
 	return out.table([]string{"ID", "TIME", "BYTES", "PATH", "WHY"}, cells)
 }

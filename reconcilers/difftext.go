@@ -1,7 +1,6 @@
 package reconcilers
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,11 +13,11 @@ import (
 func Diff(old, next []byte) string { return unified(old, next) }
 
 // KeptDiff tells how what stands at a kept file's path now differs from what is kept: in a
-// word or two, and line by line where both are files.
+// word or two, and line by line where both are files. Of what is sensitive no line is shown.
 func KeptDiff(h *Host, blobs Blobs, k *state.Kept) (says, diff string, err error) {
-	var was Node
-	if err := json.Unmarshal(k.Node, &was); err != nil {
-		return "", "", fmt.Errorf("read kept %d: %w", k.ID, err)
+	was, err := readKept(k)
+	if err != nil {
+		return "", "", err
 	}
 	w := NewWorld(h, blobs)
 	defer w.Close()
@@ -35,7 +34,10 @@ func KeptDiff(h *Host, blobs Blobs, k *state.Kept) (says, diff string, err error
 	case now.Type != was.Type:
 		says = fmt.Sprintf("a %s is there now, not a %s", now.Type, was.Type)
 	default:
-		says = sameText(was, now)
+		says = sameText(was.Node, now)
+	}
+	if was.Secret {
+		return says, "", nil
 	}
 	if was.Type != File || now.Type != File || was.Hash == now.Hash {
 		return says, "", nil

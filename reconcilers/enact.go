@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 
 	"golem/state"
 )
@@ -148,7 +149,7 @@ func (surfaces) Enact(ctx context.Context, w *World, store Store, turns []*Turn)
 	if len(shifts) == 0 {
 		return -1, nil
 	}
-	b := w.Host.newBatch(w.Blobs, keepWith(store, turns[0].Step), len(shifts))
+	b := w.Host.newBatch(w.Blobs, keepWith(store, turns[0].Step, turns[1:]...), len(shifts))
 	b.timeout = w.Timeout
 	defer b.close()
 	failed, err := b.run(ctx, shifts)
@@ -159,11 +160,18 @@ func (surfaces) Enact(ctx context.Context, w *World, store Store, turns []*Turn)
 	return -1, nil
 }
 
-// keepWith makes a keeper of the store, for what is displaced in a race.
-func keepWith(store Store, step *state.Step) keeper {
+// keepWith makes a keeper of the store, for what is displaced in a race while a step, or one
+// of a batch, is done or taken back.
+func keepWith(store Store, step *state.Step, others ...*Turn) keeper {
+	hides := secretStep(step) || slices.ContainsFunc(others, func(t *Turn) bool { return t.Step != nil && secretStep(t.Step) })
 	return func(path string, n Node, reason string, open func() (*os.File, error)) error {
 		k := kept(path, n, reason)
 		k.Run = step.Run
+		if hides {
+			if err := conceal(&k); err != nil {
+				return err
+			}
+		}
 		return store.Keep(k, open)
 	}
 }

@@ -5,9 +5,59 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 
 	"golem/state"
 )
+
+// concealed is a node in the journal's note of something displaced that holds, or held,
+// something sensitive.
+type concealed struct {
+	Node
+	Secret bool `json:"secret,omitempty"`
+}
+
+// Conceal marks what a turn displaces as sensitive, where one of its glyphs is: neither size
+// nor hash of it is shown.
+func (t *Turn) Conceal(k *state.Kept) error {
+	if t.Step != nil && secretStep(t.Step) || slices.ContainsFunc(t.Changes, func(c Change) bool { return c.Secret }) {
+		return conceal(k)
+	}
+	return nil
+}
+
+// secretStep says whether a glyph of a step is sensitive, before it or after it.
+func secretStep(s *state.Step) bool {
+	return slices.ContainsFunc(s.Glyphs, func(g state.StepGlyph) bool {
+		return g.Old != nil && secret(g.Old) || g.New != nil && secret(g.New)
+	})
+}
+
+func conceal(k *state.Kept) error {
+	n, err := readKept(k)
+	if err == nil {
+		n.Secret = true
+		k.Node = encode(n)
+	}
+	return err
+}
+
+func readKept(k *state.Kept) (n concealed, err error) {
+	if err := json.Unmarshal(k.Node, &n); err != nil {
+		return n, fmt.Errorf("read kept %d: %w", k.ID, err)
+	}
+	return n, nil
+}
+
+// KeptShown is what is told of something kept; of what is sensitive neither size nor hash.
+func KeptShown(k *state.Kept) (node json.RawMessage, sensitive bool) {
+	n, err := readKept(k)
+	if err != nil || !n.Secret {
+		return k.Node, false
+	}
+	n.Size, n.Hash, n.Blob = 0, "", ""
+	return encode(n.Node), true
+}
 
 // RestoreKept writes something that golem displaced to a path where nothing stands:
 // bytes, owner, mode and all. What stands there is never overwritten, since a restore
@@ -25,10 +75,11 @@ func RestoreKept(h *Host, blobs Blobs, k *state.Kept, path string) error {
 	if err != nil {
 		return err
 	}
-	var n Node
-	if err := json.Unmarshal(k.Node, &n); err != nil {
-		return fmt.Errorf("read kept %d: %w", k.ID, err)
+	kept, err := readKept(k)
+	if err != nil {
+		return err
 	}
+	n := kept.Node
 	n.Blob = k.Blob
 	now, err := h.observe(w.d, at.real, 0)
 	if err != nil {

@@ -79,7 +79,11 @@ func excerpt(file *hcl.File, d *hcl.Diagnostic) *hcl.File {
 	lines := bytes.Repeat([]byte("\n"), whole.Start.Line-1)
 	by := len(lines) - start
 	d.Subject, d.Context = moved(d.Subject, by), moved(d.Context, by)
-	return &hcl.File{Bytes: append(lines, printable(src[start:end])...), Nav: movedNav{file.Nav, by}}
+	text := append(lines, printable(src[start:end])...)
+	for _, veil := range veils(file, start, end) {
+		text = veil.draw(text, by, d)
+	}
+	return &hcl.File{Bytes: text, Nav: movedNav{file.Nav, by}}
 }
 
 // moved is a place so many bytes further on.

@@ -19,7 +19,7 @@ const maxFolderFiles = 2000
 // becomes an object of file names, each with "sha256", "size" and "exec", whether its
 // owner may execute it. Glyph.Files has where each one's bytes are, under the
 // attribute's name, a slash and the file's.
-func (l *loader) folder(g *Glyph, attr *hclsyntax.Attribute, name string) {
+func (l *loader) folder(g *Glyph, attr *hclsyntax.Attribute, name string, secret bool) {
 	root := l.abs(name)
 	found := map[string]any{}
 	files := map[string]string{}
@@ -58,7 +58,7 @@ func (l *loader) folder(g *Glyph, attr *hclsyntax.Attribute, name string) {
 		err = errors.New("it holds no file")
 	}
 	if err != nil {
-		l.fail("Directory cannot be read", fmt.Sprintf("%s: %s.", strconv.Quote(name), err), attr.Expr.Range())
+		l.fail("Directory cannot be read", fmt.Sprintf("%s: %s.", named(name, "The directory", secret), err), attr.Expr.Range())
 		return
 	}
 	g.Attrs[attr.Name] = found

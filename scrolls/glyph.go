@@ -120,7 +120,7 @@ func (l *loader) attribute(g *Glyph, kind *kindInfo, attr *hclsyntax.Attribute, 
 		return
 	}
 	if spec.Folder && typed.Type() == cty.String {
-		l.folder(g, attr, typed.AsString())
+		l.folder(g, attr, typed.AsString(), secret)
 		return
 	}
 	g.Attrs[attr.Name] = plain(typed)
@@ -297,10 +297,23 @@ func (l *loader) check(g *Glyph, kind *kindInfo, block *hclsyntax.Block, ctx *hc
 
 // shows says whether a problem's words could give a sensitive value away.
 func shows(g *Glyph, problem Problem) bool {
-	for _, name := range g.Secret {
-		text, _ := g.Attrs[name].(string)
-		if name == problem.Attr || text != "" && strings.Contains(problem.Detail, text) {
-			return true
+	return slices.ContainsFunc(g.Secret, func(name string) bool {
+		return name == problem.Attr || quotes(problem.Detail, g.Attrs[name])
+	})
+}
+
+// quotes says whether a text has one of a value's texts in it.
+func quotes(text string, value any) bool {
+	switch v := value.(type) {
+	case string:
+		return v != "" && strings.Contains(text, v)
+	case []any:
+		return slices.ContainsFunc(v, func(one any) bool { return quotes(text, one) })
+	case map[string]any:
+		for name := range v {
+			if quotes(text, name) || quotes(text, v[name]) {
+				return true
+			}
 		}
 	}
 	return false
@@ -311,11 +324,7 @@ func (l *loader) file(g *Glyph, attr *hclsyntax.Attribute, name string, secret b
 	path := l.abs(name)
 	sum, size, err := hashFile(path)
 	if err != nil {
-		shown := strconv.Quote(name)
-		if secret {
-			shown = "The file"
-		}
-		l.fail("Source cannot be read", fmt.Sprintf("%s: %s.", shown, err), attr.Expr.Range())
+		l.fail("Source cannot be read", fmt.Sprintf("%s: %s.", named(name, "The file", secret), err), attr.Expr.Range())
 		return
 	}
 	l.seen.addSum("file", l.noted(name), sum)
@@ -324,6 +333,14 @@ func (l *loader) file(g *Glyph, attr *hclsyntax.Attribute, name string, secret b
 		g.Files = map[string]string{}
 	}
 	g.Files[attr.Name] = path
+}
+
+// named is a name in quotes, or what it is the name of where that is sensitive.
+func named(name, what string, secret bool) string {
+	if secret {
+		return what
+	}
+	return strconv.Quote(name)
 }
 
 // hashFile hashes a regular file of any size, in little memory.

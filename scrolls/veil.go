@@ -1,0 +1,116 @@
+package scrolls
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A veil is a part of a file that no snippet shows: a sensitive value as it is written.
+type veil struct{ from, to int }
+
+// veils are those of a file that reach into the bytes from start to end, last first.
+func veils(file *hcl.File, start, end int) []veil {
+	body, ok := file.Body.(*hclsyntax.Body)
+	if !ok {
+		return nil
+	}
+	var all []veil
+	add := func(at hcl.Range) {
+		if at.Start.Byte < end && at.End.Byte > start {
+			all = append(all, veil{max(at.Start.Byte, start), min(at.End.Byte, end)})
+		}
+	}
+	var walk func(body *hclsyntax.Body)
+	walk = func(body *hclsyntax.Body) {
+		for _, attr := range body.Attributes {
+			if at := attr.Range(); at.Start.Byte < end && at.End.Byte > start {
+				veiledCalls(attr.Expr, add)
+			}
+		}
+		for _, block := range body.Blocks {
+			if at := block.Range(); at.Start.Byte >= end || at.End.Byte <= start {
+				continue
+			}
+			if marked(block) {
+				for _, name := range spelledOut {
+					if attr := block.Body.Attributes[name]; attr != nil {
+						add(attr.Expr.Range())
+					}
+				}
+			}
+			walk(block.Body)
+		}
+	}
+	walk(body)
+	all = slices.DeleteFunc(slices.Clone(all), func(v veil) bool {
+		return slices.ContainsFunc(all, func(w veil) bool { return w != v && w.from <= v.from && v.to <= w.to })
+	})
+	slices.SortFunc(all, func(a, b veil) int { return cmp.Compare(b.from, a.from) })
+	return slices.Compact(all)
+}
+
+// spelledOut are the arguments that "sensitive = true" is about, where they are written: of
+// a file, a variable and an output.
+var spelledOut = []string{"content", "content_base64", "default", "value"}
+
+// marked says whether a block has "sensitive = true" in it, written out.
+func marked(block *hclsyntax.Block) bool {
+	attr := block.Body.Attributes["sensitive"]
+	if attr == nil {
+		return false
+	}
+	value, diags := attr.Expr.Value(nil)
+	return diags.HasErrors() || value.RawEquals(cty.True)
+}
+
+// veiledCalls tells the calls of sensitive() in an expression in which a value is spelled out.
+func veiledCalls(expr hclsyntax.Expression, add func(hcl.Range)) {
+	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) hcl.Diagnostics {
+		if call, ok := n.(*hclsyntax.FunctionCallExpr); ok && call.Name == "sensitive" && spellsOut(call) {
+			add(call.Range())
+		}
+		return nil
+	})
+}
+
+// spellsOut says whether an expression has a text or a number of its own in it.
+func spellsOut(expr hclsyntax.Expression) bool {
+	found := false
+	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) hcl.Diagnostics {
+		literal, ok := n.(*hclsyntax.LiteralValueExpr)
+		found = found || ok && !literal.Val.IsNull() && literal.Val.Type() != cty.Bool
+		return nil
+	})
+	return found
+}
+
+// draw puts the veil over an excerpt, whose bytes are by further on than the file's, and
+// moves the places of a diagnostic of it.
+func (v veil) draw(text []byte, by int, d *hcl.Diagnostic) []byte {
+	from, to := v.from+by, v.to+by
+	if text[to-1] == '\n' { // a heredoc's
+		to--
+	}
+	for _, at := range []*hcl.Range{d.Subject, d.Context} {
+		if at != nil {
+			at.Start.Byte, at.End.Byte = shift(at.Start.Byte, from, to, 0), shift(at.End.Byte, from, to, len(hidden))
+		}
+	}
+	return slices.Concat(text[:from], []byte(hidden), text[to:])
+}
+
+// shift is where a byte of the excerpt is once the veil is drawn: one under it is inside
+// bytes from the veil's start.
+func shift(at, from, to, inside int) int {
+	switch {
+	case at <= from:
+		return at
+	case at < to:
+		return from + inside
+	}
+	return at - (to - from) + len(hidden)
+}
