@@ -8,10 +8,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sort"
 
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/urfave/cli/v3"
+	"golang.org/x/sys/unix"
 
 	"golem/plan"
 	"golem/scrolls"
@@ -76,19 +76,21 @@ func (a *app) format(_ context.Context, c *cli.Command) error {
 		paths = []string{"."}
 	}
 	if len(paths) == 1 && paths[0] == "-" {
-		return a.formatStream()
+		return a.formatStream(c.Bool("check"), c.Bool("diff"))
 	}
 	files, err := scrollFiles(paths)
 	if err != nil {
 		return err
 	}
 	changed := false
+	var wrong []error // of one file: the others are laid out all the same
 	for _, file := range files {
 		differs, err := a.formatFile(file, c.Bool("check"), c.Bool("diff"))
-		if err != nil {
-			return err
-		}
+		wrong = append(wrong, err)
 		changed = changed || differs
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return err
 	}
 	if changed && c.Bool("check") {
 		return exitCode(exitError)
@@ -96,16 +98,26 @@ func (a *app) format(_ context.Context, c *cli.Command) error {
 	return nil
 }
 
-func (a *app) formatStream() error {
+func (a *app) formatStream(check, diff bool) error {
+	const name = "standard input"
 	src, err := io.ReadAll(a.stdin)
 	if err != nil {
-		return fmt.Errorf("read standard input: %w", err)
+		return fmt.Errorf("read %s: %w", name, err)
 	}
-	next, err := scrolls.Format(src, "standard input")
+	next, err := scrolls.Format(src, name)
 	if err != nil {
 		return err
 	}
-	_, err = a.out.Write(next)
+	differs := !bytes.Equal(src, next)
+	switch {
+	case diff && differs:
+		err = a.printer(a.out).Printf("%s", udiff.Unified(name, name+" (formatted)", string(src), string(next)))
+	case !diff && !check:
+		_, err = a.out.Write(next)
+	}
+	if err == nil && check && differs {
+		err = exitCode(exitError)
+	}
 	return err
 }
 
@@ -116,17 +128,16 @@ func scrollFiles(paths []string) ([]string, error) {
 	for _, path := range paths {
 		st, err := os.Stat(path)
 		if err != nil {
-			return nil, fmt.Errorf("find scroll: %w", err)
+			return nil, fmt.Errorf("read scroll %s: %w", path, errors.Unwrap(err))
 		}
 		if !st.IsDir() {
 			files = append(files, path)
 			continue
 		}
-		found, err := filepath.Glob(filepath.Join(path, "*.hcl"))
+		found, err := scrolls.Files(path)
 		if err != nil {
-			return nil, fmt.Errorf("list %s: %w", path, err)
+			return nil, err
 		}
-		sort.Strings(found)
 		files = append(files, found...)
 	}
 	if len(files) == 0 {
@@ -136,11 +147,7 @@ func scrollFiles(paths []string) ([]string, error) {
 }
 
 func (a *app) formatFile(file string, check, diff bool) (bool, error) {
-	src, err := os.ReadFile(file)
-	if err != nil {
-		return false, fmt.Errorf("read scroll: %w", err)
-	}
-	next, err := scrolls.Format(src, file)
+	src, next, err := scrolls.FormatFile(file)
 	if err != nil || bytes.Equal(src, next) {
 		return false, err
 	}
@@ -158,11 +165,16 @@ func (a *app) formatFile(file string, check, diff bool) (bool, error) {
 	return true, replace(file, next)
 }
 
-// replace swaps a scroll for its formatted self in one step, keeping its mode.
+// replace swaps a scroll for its formatted self in one step, keeping its mode and owner. A
+// link stays one: what it leads to is swapped.
 func replace(file string, data []byte) error {
-	st, err := os.Stat(file)
+	file, err := filepath.EvalSymlinks(file)
 	if err != nil {
 		return fmt.Errorf("write scroll: %w", err)
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(file, &st); err != nil {
+		return fmt.Errorf("write scroll %s: %w", file, err)
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(file), ".fmt-*")
 	if err != nil {
@@ -170,7 +182,10 @@ func replace(file string, data []byte) error {
 	}
 	defer os.Remove(tmp.Name())
 	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Chmod(st.Mode().Perm()), tmp.Sync(), tmp.Close())
+	if int(st.Uid) != os.Geteuid() || int(st.Gid) != os.Getegid() {
+		err = errors.Join(err, tmp.Chown(int(st.Uid), int(st.Gid)))
+	}
+	err = errors.Join(err, tmp.Chmod(os.FileMode(st.Mode).Perm()), tmp.Sync(), tmp.Close())
 	if err == nil {
 		err = os.Rename(tmp.Name(), file)
 	}

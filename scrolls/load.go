@@ -187,7 +187,7 @@ func sources(at, dir string, whole bool) (files, vars []string, err error) {
 		}
 	}
 	if whole && len(files) == 0 {
-		return nil, nil, fmt.Errorf("read scroll directory %s: %w", dir, ErrNoScroll)
+		return nil, vars, fmt.Errorf("read scroll directory %s: %w", dir, ErrNoScroll)
 	}
 	return files, vars, nil
 }
