@@ -143,7 +143,25 @@ func (h *pkgHost) drawPackages(t *rapid.T, plain bool) {
 			run("apt-get", "remove", id)
 		}
 	}
+	for _, id := range slices.Sorted(maps.Keys(h.m.Packages)) {
+		// Of the way there, dpkg's own note of what an older version shipped as
+		// configuration would show: nobody but dpkg can write that again.
+		if i := h.m.Packages[id]; plain && i.Status == "config-files" && i.Version != h.newest(id) {
+			run("apt-get", "purge", id)
+		}
+	}
 	h.m.Runs = nil
+}
+
+// newest is the newest version of a package in the archive.
+func (h *pkgHost) newest(name string) string {
+	best := ""
+	for _, p := range h.m.Archive {
+		if p.Name == name && (best == "" || fake.Compare(p.Version, best) > 0) {
+			best = p.Version
+		}
+	}
+	return best
 }
 
 // drawPackageScroll draws a scroll of one to three leaves.

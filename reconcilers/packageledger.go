@@ -88,8 +88,8 @@ func (j *joining) follow(t *Turn) {
 			if e == nil || !e.To.there() || !body.madeWayFor(e.Resource, e.From) {
 				continue
 			}
-			if k := j.work(e.Resource); k != nil && len(k.r.Set) == 0 {
-				continue // it gives its version back
+			if k := j.work(e.Resource); k != nil && (len(k.r.Set) == 0 || k.rec.found != nil && k.rec.found.Version == e.To.Version) {
+				continue // it gets the version back that others were there beside
 			}
 			body.For[i], changed = e.Resource+"="+e.To.Version, true
 		}
@@ -106,16 +106,21 @@ func (j *joining) without(resource, version string) []string {
 	if err != nil {
 		return nil // nothing is known to do without it, and it stays as long as anything names it
 	}
+	names := func(have *dpkgEntry) bool {
+		return slices.ContainsFunc(slices.Concat(have.depends, have.pulls), func(any []relation) bool { return slices.ContainsFunc(any, e.satisfies) })
+	}
 	var who []string
 	for other, have := range j.d.real.packages {
-		if !have.there() || !j.d.state(other).there() {
+		if have.there() && j.d.state(other).there() && names(have) {
+			who = append(who, other)
+		}
+	}
+	for _, k := range j.works { // in the version that is given back it did without, too
+		if len(k.r.Set) > 0 || !k.brings() || slices.Contains(who, k.r.Resource) {
 			continue
 		}
-		for _, any := range slices.Concat(have.depends, have.pulls) {
-			if slices.ContainsFunc(any, e.satisfies) {
-				who = append(who, other)
-				break
-			}
+		if have, err := j.d.entry(j.ctx, j.w, k.r.Resource, k.want.Version); err == nil && names(have) {
+			who = append(who, k.r.Resource)
 		}
 	}
 	slices.Sort(who)

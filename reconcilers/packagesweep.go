@@ -138,8 +138,8 @@ func (s *sweeping) comes(stays map[string]bool) ([]*pkgWork, error) {
 	for _, resource := range s.away {
 		body, _ := s.w.pkgLedger(resource)
 		now := s.d.state(resource)
-		if now.there() && now.Version == body.Found.Version {
-			s.add(resource, body, now, now) // it is back
+		if now.there() && (now.Version == body.Found.Version || body.Left.there() && now.Version != body.Left.Version) {
+			s.add(resource, body, now, now) // it is back, or somebody brought another version
 			stays[resource] = true
 		}
 		if stays[resource] || len(body.For) == 0 { // or lent to a glyph that has not had its turn

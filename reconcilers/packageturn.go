@@ -175,7 +175,7 @@ func (k *pkgWork) version(wish string) (string, error) {
 		if k.rec.found.there() {
 			return k.rec.found.Version, nil // as it would be had it never been pinned
 		}
-	} else if k.now.there() && versionFits(wish, k.now.Version) {
+	} else if k.now.there() && versionFits(wish, k.now.Version) && k.providesNames() {
 		return k.now.Version, nil
 	}
 	said, err := k.w.Host.list(k.ctx, k.r.Resource)
@@ -193,6 +193,17 @@ func (k *pkgWork) version(wish string) (string, error) {
 		return "", err
 	}
 	return version, nil
+}
+
+// providesNames says whether the version that is there provides the names that glyphs
+// know the package by; of one that this run brings, apt was asked before.
+func (k *pkgWork) providesNames() bool {
+	if is := k.d.real.state(k.r.Resource); is.Version != k.now.Version {
+		return true
+	}
+	return !slices.ContainsFunc(k.r.Set, func(g *scrolls.Glyph) bool {
+		return k.d.real.own(g) != k.r.Resource && !k.d.real.provides(k.r.Resource, g)
+	})
 }
 
 // unpinned says that golem brought the version that is there for a glyph that asks for

@@ -55,7 +55,11 @@ func (j *joining) spread(gone map[string]bool, cause map[string]string) (map[str
 		}
 		for _, who := range slices.Sorted(maps.Keys(broken)) {
 			root := cause[broken[who]]
-			if j.w.brought(who, j.d.state(who)) && !j.w.Needed(RecordKey(PackageSort, who)) {
+			goes, err := j.goesAlong(who, gone)
+			if err != nil {
+				return nil, err
+			}
+			if goes {
 				gone[who], cause[who], more = true, root, true
 			} else if _, known := blocked[root]; !known {
 				blocked[root] = who
@@ -63,6 +67,26 @@ func (j *joining) spread(gone map[string]bool, cause map[string]string) (map[str
 		}
 	}
 	return blocked, nil
+}
+
+// goesAlong says that a package is golem's by-product, and that nothing which stays leads
+// to it.
+func (j *joining) goesAlong(who string, gone map[string]bool) (bool, error) {
+	if !j.w.brought(who, j.d.state(who)) || j.w.Needed(RecordKey(PackageSort, who)) {
+		return false, nil
+	}
+	there, err := j.d.entries(j.ctx, j.w)
+	if err != nil {
+		return false, err
+	}
+	maps.DeleteFunc(there, func(resource string, _ *dpkgEntry) bool { return gone[resource] })
+	s := &sweeping{ctx: j.ctx, w: j.w, d: j.d}
+	for resource := range there {
+		if j.w.brought(resource, j.d.state(resource)) && !j.w.Needed(RecordKey(PackageSort, resource)) {
+			s.idle = append(s.idle, resource)
+		}
+	}
+	return s.unneeded(there)[who], nil
 }
 
 // comeback finds the packages that made way for what goes now, all of it: the way back
@@ -162,7 +186,7 @@ func (j *joining) golems(resource string) bool {
 		return true
 	}
 	if body, ok := j.w.pkgLedger(resource); ok {
-		return !body.Found.there()
+		return !body.Found.there() || body.Found.Version != j.d.state(resource).Version
 	}
 	record := j.w.Record(PackageSort, resource)
 	var found Pkg

@@ -153,10 +153,22 @@ func (j *joining) workOut() error {
 		}
 		return &BrokenPackagesError{bad}
 	}
-	if err := j.simulate(); err != nil {
+	err := j.simulate()
+	if err == nil {
+		err = j.check()
+	}
+	if err == nil {
+		return nil
+	}
+	put, asked := j.putOff()
+	if asked != nil {
+		return asked
+	}
+	if !put {
 		return err
 	}
-	return j.check()
+	j.tx = &transaction{}
+	return j.workOut()
 }
 
 // work finds the batch's own work on a package.

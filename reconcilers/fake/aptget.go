@@ -180,12 +180,33 @@ func (r *request) difference(next set) (brings, takes []string) {
 			brings = append(brings, id)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(now)) {
-		if next[id] == nil {
-			takes = append(takes, id)
+	return brings, now.without(next)
+}
+
+// without lists what is not in another set, what needs another before that, as apt has
+// dpkg remove it.
+func (s set) without(next set) []string {
+	var takes []string
+	seen := map[string]bool{}
+	var visit func(id string)
+	visit = func(id string) {
+		if seen[id] || next[id] != nil {
+			return
 		}
+		seen[id] = true
+		for _, who := range slices.Sorted(maps.Keys(s)) {
+			for _, any := range relations(s[who].Depends) {
+				if slices.ContainsFunc(any, s[id].is) {
+					visit(who)
+				}
+			}
+		}
+		takes = append(takes, id)
 	}
-	return brings, takes
+	for _, id := range slices.Sorted(maps.Keys(s)) {
+		visit(id)
+	}
+	return takes
 }
 
 func (r *request) refuse(brings, takes []string, next set) Answer {

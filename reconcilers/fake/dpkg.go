@@ -319,6 +319,8 @@ func (m *Machine) conffile(i *Installed, p, text string) error {
 		return nil
 	case known && string(have) == shipped:
 		return m.write(p, text)
+	case known && shipped == text:
+		return nil // somebody changed it, and the package did not
 	}
 	return m.write(p+".dpkg-dist", text)
 }
