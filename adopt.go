@@ -23,10 +23,8 @@ func (a *app) adoptCommand() *cli.Command {
 		Name: "adopt", Usage: "record what is there, and print the scroll that declares it", ArgsUsage: "KIND ID…",
 		Description: "The printed scroll changes nothing. What is adopted goes into the lineage\n" +
 			"that --name names, and is left as it is if that no longer declares it.\n" +
-			"    golem adopt --name web file /etc/motd /etc/issue >> web.hcl\n" +
 			"--scan proposes a scroll for what differs from the host's packages, and\n" +
-			"records nothing.\n" +
-			"    golem adopt --scan > host.hcl",
+			"records nothing.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "print-only", Usage: "record nothing"},
 			&cli.BoolFlag{Name: "scan", Usage: "look through the whole host, and record nothing"},
@@ -51,7 +49,7 @@ func (a *app) adopt(ctx context.Context, c *cli.Command) error {
 	}
 	kind := c.Args().First()
 	if _, ok := reconcilers.KindOf(kind); !ok {
-		return &unknownKind{kind}
+		return &unknownKind{"adopt", kind}
 	}
 	if !c.Bool("print-only") && c.String("name") == "" {
 		return &usageError{command: c.FullName(), err: errors.New("--name says which lineage it goes into; with --print-only nothing is recorded")}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/urfave/cli/v3"
 	"golang.org/x/sys/unix"
@@ -12,6 +14,7 @@ import (
 	"golem/plan"
 	"golem/reconcilers"
 	"golem/scrolls"
+	"golem/state"
 )
 
 var (
@@ -27,9 +30,7 @@ func (a *app) planCommand() *cli.Command {
 	return &cli.Command{
 		Name: "plan", Usage: "show what apply would do; change nothing", ArgsUsage: "[PATH]",
 		Description: "--target and --exclude plan a part: a key, a pattern of keys, or a leaf.\n" +
-			"    golem plan --target nginx --exclude 'service:*'\n" +
 			"--out saves the plan: golem apply FILE does just that, without asking again.\n" +
-			"    golem plan --out web.plan web.hcl && golem apply web.plan\n" +
 			"Exit codes: 0 done (with --detailed-exitcode: no changes), 1 error,\n" +
 			"2 changes (only with --detailed-exitcode), 130 interrupted.",
 		Flags: []cli.Flag{
@@ -192,8 +193,7 @@ func (*unnamedError) Hint() string { return "golem destroy --name NAME needs no 
 func (a *app) applyCommand() *cli.Command {
 	return &cli.Command{
 		Name: "apply", Usage: "bring the host to the scroll", ArgsUsage: "[PATH | PLANFILE]",
-		Description: "    golem apply --target nginx    only that leaf, key or pattern of keys\n" +
-			"    golem apply web.plan          what golem plan --out web.plan showed\n" +
+		Description: "Without a terminal and without --auto-approve it stops and says so.\n" +
 			"Exit codes: 0 settled, 1 error before anything was touched, 3 partial: a leaf\n" +
 			"was rolled back or a reverse failed, 4 another run holds the journal,\n" +
 			"5 the saved plan is stale, 130 interrupted.",
@@ -211,7 +211,6 @@ func (a *app) destroyCommand() *cli.Command {
 	return &cli.Command{
 		Name: "destroy", Usage: "take back everything a scroll did", ArgsUsage: "[PATH]",
 		Description: "Reconciles to the empty scroll. With --name it needs no readable scroll.\n" +
-			"    golem destroy --target file:/etc/motd    takes back only that\n" +
 			"Exit codes are those of apply.",
 		Flags:  []cli.Flag{jsonFlag, quietFlag, approveFlag, blindFlag, confirmFlag, targetFlag, excludeFlag},
 		Action: func(ctx context.Context, c *cli.Command) error { return a.enactScroll(ctx, c, "destroy") },
@@ -290,7 +289,7 @@ func (s *session) checkLineage(g goal) error {
 		return err
 	}
 	if (g.destroy || g.back != nil) && snap.Lineages[g.lineage] == nil {
-		return &unknownLineage{command: g.command, name: g.lineage}
+		return newUnknownLineage(g.command, g.lineage, snap)
 	}
 	return nil
 }
@@ -298,13 +297,20 @@ func (s *session) checkLineage(g goal) error {
 // An unknownLineage is a name that the journal has nothing of.
 type unknownLineage struct {
 	command, name string
+	known         []string
+}
+
+func newUnknownLineage(command, name string, snap *state.Snapshot) error {
+	return &unknownLineage{command, name, slices.Collect(maps.Keys(snap.Lineages))}
 }
 
 func (e *unknownLineage) Error() string {
 	return fmt.Sprintf("%s: nothing was ever applied under the name %q here", e.command, e.name)
 }
 
-func (e *unknownLineage) Hint() string { return "golem history lists the names there are" }
+func (e *unknownLineage) Hint() string {
+	return meant(e.name, e.known, "golem history lists the names there are")
+}
 
 // conclude prints how a run ended.
 func (a *app) conclude(c *cli.Command, events *eventWriter, report *apply.Report, err error) error {
@@ -349,7 +355,7 @@ func (a *app) recoverCommand() *cli.Command {
 			jsonFlag,
 			&cli.BoolFlag{Name: "unconfirmed", Usage: "take back now a run that waits to be confirmed"},
 		},
-		Action: a.recover,
+		Action: withoutArgs(a.recover),
 	}
 }
 

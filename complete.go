@@ -28,9 +28,7 @@ var shells = []string{"bash", "zsh", "fish"}
 func (a *app) completionCommand() *cli.Command {
 	return &cli.Command{
 		Name: "completion", Usage: "print what makes a shell complete golem's words", ArgsUsage: "bash|zsh|fish",
-		Description: "bash: golem completion bash > /etc/bash_completion.d/golem\n" +
-			"zsh:  golem completion zsh > /usr/local/share/zsh/site-functions/_golem\n" +
-			"fish: golem completion fish > ~/.config/fish/completions/golem.fish",
+		Description: "What it offers comes from the journal, as far as you may read it.",
 		Action: func(_ context.Context, c *cli.Command) error {
 			shell := c.Args().First()
 			if c.Args().Len() != 1 || !slices.Contains(shells, shell) {

@@ -42,7 +42,7 @@ func (a *app) confirmCommand() *cli.Command {
 		Name: "confirm", Usage: "keep a run made with --confirm-within",
 		Description: "Without it the run is taken back when its time is over, or at the next boot.\n" +
 			"Exits 1 where no run waits to be confirmed.",
-		Flags: []cli.Flag{jsonFlag}, Action: a.confirm,
+		Flags: []cli.Flag{jsonFlag}, Action: withoutArgs(a.confirm),
 	}
 }
 

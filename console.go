@@ -19,7 +19,7 @@ func (a *app) consoleCommand() *cli.Command {
 	return &cli.Command{
 		Name: "console", Usage: "evaluate expressions with a scroll's variables and locals", ArgsUsage: "[PATH]",
 		Description: "Reads expressions from standard input, and prints their values as HCL.\n" +
-			"    echo 'upper(host.hostname)' | golem console",
+			"An expression goes on over lines until its brackets are closed.",
 		Action: a.console,
 	}
 }

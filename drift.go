@@ -59,7 +59,7 @@ func (s *session) drift(ctx context.Context, g goal) (*plan.Drift, error) {
 	switch {
 	case newest == 0:
 		if g.scroll == nil {
-			err = &unknownLineage{command: "plan", name: g.lineage}
+			err = newUnknownLineage("plan", g.lineage, snap)
 		}
 	default:
 		var t *apply.Target

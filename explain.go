@@ -17,8 +17,7 @@ var kindPages embed.FS
 func (a *app) explainCommand() *cli.Command {
 	return &cli.Command{
 		Name: "explain", Usage: "print a kind's page, or list the kinds", ArgsUsage: "[KIND]",
-		Description: "    golem explain line",
-		Action:      a.explain,
+		Action: a.explain,
 	}
 }
 
@@ -32,7 +31,7 @@ func (a *app) explain(_ context.Context, c *cli.Command) error {
 	}
 	name := c.Args().First()
 	if _, ok := reconcilers.KindOf(name); !ok {
-		return &unknownKind{name}
+		return &unknownKind{"explain", name}
 	}
 	page, err := kindPages.ReadFile("docs/kinds/" + name + ".md")
 	if err != nil {
@@ -66,10 +65,3 @@ func gist(kind reconcilers.Kind) string {
 	first, _, _ := strings.Cut(kind.Doc, ". ")
 	return strings.TrimSuffix(strings.ReplaceAll(first, "`", ""), ".")
 }
-
-// An unknownKind is one that this golem does not have.
-type unknownKind struct{ name string }
-
-func (e *unknownKind) Error() string { return fmt.Sprintf("explain: there is no kind %q", e.name) }
-
-func (*unknownKind) Hint() string { return "golem explain lists the kinds there are" }

@@ -20,7 +20,7 @@ import (
 func (a *app) validateCommand() *cli.Command {
 	return &cli.Command{
 		Name: "validate", Usage: "check a scroll without looking at the host", ArgsUsage: "[PATH]",
-		Description: "    golem validate --json    for an editor or a job",
+		Description: "Exits 1 where something is wrong with it.",
 		Flags:       []cli.Flag{jsonFlag},
 		Action: func(_ context.Context, c *cli.Command) error {
 			s, err := open(c)
@@ -198,11 +198,11 @@ func replace(file string, data []byte) error {
 func (a *app) versionCommand() *cli.Command {
 	return &cli.Command{
 		Name: "version", Usage: "say which golem this is", Flags: []cli.Flag{jsonFlag},
-		Action: func(_ context.Context, c *cli.Command) error {
+		Action: withoutArgs(func(_ context.Context, c *cli.Command) error {
 			if c.Bool("json") {
 				return plan.WriteJSON(a.out, map[string]any{"format_version": plan.FormatVersion, "version": version})
 			}
 			return a.printer(a.out).Printf("golem %s\n", version)
-		},
+		}),
 	}
 }

@@ -12,8 +12,7 @@ import (
 func (a *app) graphCommand() *cli.Command {
 	return &cli.Command{
 		Name: "graph", Usage: "draw the scroll's tree with what a plan would do to it", ArgsUsage: "[PATH]",
-		Description: "Mermaid reads in Markdown on most forges; dot is for Graphviz.\n" +
-			"    golem graph --format dot | dot -Tsvg > plan.svg",
+		Description: "Mermaid reads in Markdown on most forges; dot is for Graphviz.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "format", Usage: "`mermaid` or dot", Value: string(plan.Mermaid), HideDefault: true},
 			blindFlag, &cli.BoolFlag{Name: "destroy", Usage: "draw what destroy would do"},

@@ -43,7 +43,7 @@ func (a *app) list(c *cli.Command, name string, rows any, table func(*plan.Print
 func (a *app) historyCommand() *cli.Command {
 	return &cli.Command{
 		Name: "history", Usage: "list the revisions", Flags: []cli.Flag{jsonFlag},
-		Action: func(_ context.Context, c *cli.Command) error {
+		Action: withoutArgs(func(_ context.Context, c *cli.Command) error {
 			return reading(c, func(_ *session, r *state.Reader) error {
 				revisions, err := r.Revisions(c.String("name"))
 				if err != nil {
@@ -53,13 +53,13 @@ func (a *app) historyCommand() *cli.Command {
 				if err != nil {
 					return err
 				}
-				if name := c.String("name"); name != "" && snap.Lineages[name] == nil {
-					return &apply.NoLineageError{What: "list revisions", Name: name}
+				if err := knownLineage("list revisions", c.String("name"), snap); err != nil {
+					return err
 				}
 				rows := plan.Revisions(revisions, snap.Pending)
 				return a.list(c, "revisions", rows, func(out *plan.Printer) error { return plan.RevisionTable(out, rows) })
 			})
-		},
+		}),
 	}
 }
 
@@ -67,7 +67,7 @@ func (a *app) showCommand() *cli.Command {
 	return &cli.Command{
 		Name: "show", Usage: "show one revision, or a saved plan", ArgsUsage: "[REV | LINEAGE@REV | PLANFILE]",
 		Description: "A revision is told with how it declares otherwise than the one before it, or\n" +
-			"than another: golem show --against 2 web@4",
+			"than another. Of a sensitive value is only said that it changed.",
 		Flags: []cli.Flag{jsonFlag, &cli.StringFlag{Name: "against", Usage: "compare with the revision `REV` of the same lineage; 0 is none"}},
 		Action: func(_ context.Context, c *cli.Command) error {
 			if plan.IsSaved(c.Args().First()) {
@@ -118,10 +118,16 @@ func (a *app) against(c *cli.Command, r *state.Reader, rev *state.Revision) (*st
 		if !c.IsSet("against") {
 			return nil, nil // it was pruned
 		}
-		return nil, fmt.Errorf("show --against %d: there is no such revision of %s", number, rev.Lineage)
+		return nil, &missingError{fmt.Sprintf("show --against %d: there is no such revision of %s", number, rev.Lineage), historyHint}
 	}
 	return was, err
 }
+
+// What lists the things that can be named.
+const (
+	historyHint = "golem history lists the revisions there are"
+	keptHint    = "golem kept list shows what there is"
+)
 
 // findRevision finds a revision by "4", "web@4" or nothing: the newest one.
 func findRevision(r *state.Reader, lineage, id string) (*state.Revision, error) {
@@ -136,6 +142,15 @@ func findRevision(r *state.Reader, lineage, id string) (*state.Revision, error) 
 	for _, rev := range all {
 		names[rev.Lineage] = true
 	}
+	if len(all) == 0 && lineage != "" {
+		snap, err := r.Snapshot()
+		if err == nil {
+			err = knownLineage("show", lineage, snap)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	if len(all) == 0 {
 		return nil, errors.New("show: there is no revision yet")
 	}
@@ -145,7 +160,7 @@ func findRevision(r *state.Reader, lineage, id string) (*state.Revision, error) 
 	number := all[len(all)-1].Number
 	if id != "" {
 		if number, err = strconv.Atoi(id); err != nil {
-			return nil, fmt.Errorf("show: %q is not a revision; write a number, or LINEAGE@NUMBER", id)
+			return nil, &missingError{fmt.Sprintf("show: %q is not a revision, nor a plan file", id), "write a number, or LINEAGE@NUMBER; " + historyHint}
 		}
 	}
 	for _, rev := range all {
@@ -153,20 +168,24 @@ func findRevision(r *state.Reader, lineage, id string) (*state.Revision, error) 
 			return r.Revision(rev.Lineage, rev.Number)
 		}
 	}
-	return nil, fmt.Errorf("show: there is no revision %d", number)
+	newest := all[len(all)-1]
+	return nil, &missingError{
+		fmt.Sprintf("show: there is no revision %d", number),
+		fmt.Sprintf("the newest is %s@%d; %s", newest.Lineage, newest.Number, historyHint),
+	}
 }
 
 func (a *app) stateCommand() *cli.Command {
 	return &cli.Command{
 		Name: "state", Usage: "look into the journal, and arrange it",
 		Commands: append([]*cli.Command{
-			{Name: "list", Usage: "list the keys in force", Flags: []cli.Flag{jsonFlag}, Action: a.stateList},
+			{Name: "list", Usage: "list the keys in force", Flags: []cli.Flag{jsonFlag}, Action: withoutArgs(a.stateList)},
 			{Name: "show", Usage: "show what the journal holds of a key", ArgsUsage: "KEY", Flags: []cli.Flag{jsonFlag}, Action: a.stateShow},
 			{
 				Name: "forget", Usage: "drop a key from the journal and leave the host as it is", ArgsUsage: "KEY", Action: a.stateForget,
 				Flags: []cli.Flag{&cli.BoolFlag{Name: "found", Usage: "forget only what was there before it"}},
 			},
-			{Name: "check", Usage: "verify the journal", Flags: []cli.Flag{jsonFlag}, Action: a.stateCheck},
+			{Name: "check", Usage: "verify the journal", Flags: []cli.Flag{jsonFlag}, Action: withoutArgs(a.stateCheck)},
 		}, a.arranging()...),
 		Action: onlySubcommands,
 	}
@@ -186,6 +205,9 @@ func (a *app) stateList(_ context.Context, c *cli.Command) error {
 		if err != nil {
 			return err
 		}
+		if err := knownLineage("list keys", c.String("name"), snap); err != nil {
+			return err
+		}
 		rows := plan.Keys(snap, c.String("name"))
 		return a.list(c, "keys", rows, func(out *plan.Printer) error { return plan.KeyTable(out, rows) })
 	})
@@ -200,7 +222,11 @@ func (a *app) stateShow(_ context.Context, c *cli.Command) error {
 		if err != nil {
 			return err
 		}
-		doc, err := plan.ShowKey(snap, scrolls.Key(c.Args().First()))
+		key := scrolls.Key(c.Args().First())
+		if _, ok := snap.InForce(key); !ok {
+			return unknownKey("show", key, snap)
+		}
+		doc, err := plan.ShowKey(snap, key)
 		if err != nil {
 			return err
 		}
@@ -215,7 +241,7 @@ func (a *app) stateForget(ctx context.Context, c *cli.Command) error {
 	key := scrolls.Key(c.Args().First())
 	s, journal, err := checked(ctx, c, func(_ *session, snap *state.Snapshot) error {
 		if _, ok := snap.InForce(key); !ok {
-			return &apply.UnknownKeyError{Verb: "forget", Key: key}
+			return unknownKey("forget", key, snap)
 		}
 		return nil
 	})
@@ -258,11 +284,12 @@ func (a *app) keptCommand() *cli.Command {
 	return &cli.Command{
 		Name: "kept", Usage: "what golem displaced, and how to get it back",
 		Commands: []*cli.Command{
-			{Name: "list", Usage: "list what is kept", Flags: []cli.Flag{jsonFlag}, Action: a.keptList},
+			{Name: "list", Usage: "list what is kept", Flags: []cli.Flag{jsonFlag}, Action: withoutArgs(a.keptList)},
 			{
 				Name: "show", Usage: "print one kept file's bytes", ArgsUsage: "ID", Action: a.keptShow,
-				Description: "    golem kept show --diff 3",
-				Flags:       []cli.Flag{jsonFlag, &cli.BoolFlag{Name: "diff", Usage: "compare with what is at its path now"}},
+				Description: "Of what is or was sensitive, --diff shows no line; without it golem prints\n" +
+					"the bytes all the same: whoever may read the journal may read them.",
+				Flags: []cli.Flag{jsonFlag, &cli.BoolFlag{Name: "diff", Usage: "compare with what is at its path now"}},
 			},
 			{
 				Name: "restore", Usage: "write a kept file back", ArgsUsage: "ID", Action: a.keptRestore,
@@ -287,15 +314,15 @@ func (a *app) keptList(_ context.Context, c *cli.Command) error {
 // keptByID finds what a command's only argument names.
 func keptByID(c *cli.Command, r *state.Reader) (*state.Kept, error) {
 	if c.Args().Len() != 1 {
-		return nil, &usageError{command: c.FullName(), err: errors.New("one id, as golem kept list shows it")}
+		return nil, &usageError{command: c.FullName(), err: errOneID}
 	}
 	id, err := strconv.ParseInt(c.Args().First(), 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("find kept %q: it is not a number", c.Args().First())
+		return nil, &missingError{fmt.Sprintf("find kept %q: it is not a number", c.Args().First()), keptHint}
 	}
 	k, err := r.KeptByID(id)
 	if errors.Is(err, state.ErrMissing) {
-		return nil, fmt.Errorf("find kept %d: there is none", id)
+		return nil, &missingError{fmt.Sprintf("find kept %d: there is none", id), keptHint}
 	}
 	return k, err
 }

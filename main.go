@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -181,6 +182,9 @@ func (a *app) command() *cli.Command {
 			return ctx, nil
 		},
 		Action: func(_ context.Context, c *cli.Command) error {
+			if c.Args().First() == "help" {
+				return a.help(c.Args().Tail())
+			}
 			if c.Args().Present() {
 				return unknownCommand(c, c.Args().First())
 			}
@@ -195,38 +199,35 @@ func (a *app) command() *cli.Command {
 		},
 	}
 	quietUsage(root)
+	exemplify(root, root.Name)
 	return root
+}
+
+// help is golem help COMMAND, which is golem COMMAND --help.
+func (a *app) help(words []string) error {
+	root := a.command()
+	at := root
+	for _, word := range words {
+		next := at.Command(word)
+		if next == nil {
+			return unknownCommand(at, word)
+		}
+		at = next
+	}
+	// Not within the command that runs: this one is golem again.
+	return root.Run(context.Background(), slices.Concat([]string{root.Name}, words, []string{"--help"}))
 }
 
 // quietUsage makes a usage error one line, in this command and all beneath it.
 func quietUsage(c *cli.Command) {
 	c.OnUsageError = func(_ context.Context, c *cli.Command, err error, _ bool) error {
-		return &usageError{command: c.FullName(), err: err}
+		return misusedFlag(c, err)
 	}
 	c.DisableSliceFlagSeparator = true // a key, and a variable's value, may hold commas
 	for _, sub := range c.Commands {
 		sub.HideHelpCommand = true
 		quietUsage(sub)
 	}
-}
-
-// A usageError is a command line that golem does not understand.
-type usageError struct {
-	command string
-	err     error
-}
-
-func (e *usageError) Error() string { return e.command + ": " + e.err.Error() }
-
-// Hint says where the flags are listed.
-func (e *usageError) Hint() string { return e.command + " --help lists what there is" }
-
-func unknownCommand(c *cli.Command, name string) error {
-	err := fmt.Errorf("there is no command %q", name)
-	if like := cli.SuggestCommand(c.Commands, name); like != "" {
-		err = fmt.Errorf("there is no command %q; did you mean %q?", name, like)
-	}
-	return &usageError{command: c.FullName(), err: err}
 }
 
 // commonFlags are understood by every command.

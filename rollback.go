@@ -16,7 +16,6 @@ func (a *app) rollbackCommand() *cli.Command {
 	return &cli.Command{
 		Name: "rollback", Usage: "bring back what an earlier revision declared", ArgsUsage: "[PATH]",
 		Description: "Reconciles to what an earlier revision declared, with a plan like any other.\n" +
-			"    golem rollback --to web@4\n" +
 			"Without --to it is the settled revision before the current one; rollbacks\n" +
 			"and what they took back are passed over. The lineage is that of PATH, of\n" +
 			"--name, or the journal's only one. The scroll's files stay as they are: the\n" +

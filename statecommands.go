@@ -19,19 +19,19 @@ func (a *app) arranging() []*cli.Command {
 	return []*cli.Command{
 		{
 			Name: "rename", Usage: "give a lineage another name", ArgsUsage: "OLD NEW", Action: a.stateRename,
-			Description: "    golem state rename web web-host\nThen write name = \"NEW\" in the scroll. The host stays as it is.",
+			Description: "Then write name = \"NEW\" in the scroll. The host stays as it is.",
 		},
 		{
 			Name: "move", Usage: "give a key to another lineage", ArgsUsage: "KEY LINEAGE", Action: a.stateMove,
-			Description: "    golem state move file:/etc/motd base\nThen take the glyph to the other scroll. The host stays as it is.",
+			Description: "Then take the glyph to the other scroll. The host stays as it is.",
 		},
 		{
 			Name: "rebind", Usage: "make a copied journal belong to this host", Action: a.stateRebind,
-			Description: "    golem state rebind\nFor a clone of the host: what the journal says must be true of this one, too.",
+			Description: "For a clone of the host: what the journal says must be true of this one, too.",
 		},
 		{
 			Name: "export", Usage: "print the journal as JSON, without secrets", Action: a.stateExport,
-			Description: "    golem state export | jq .keys\ndocs/export.schema.json describes it.",
+			Description: "docs/export.schema.json describes it.",
 		},
 		{
 			Name: "prune", Usage: "drop old history that nothing needs any more", Action: a.statePrune,
@@ -39,7 +39,7 @@ func (a *app) arranging() []*cli.Command {
 				&cli.StringFlag{Name: "keep", Usage: "keep what is younger than `TIME`, like 720h or 30d"},
 				jsonFlag,
 			},
-			Description: "    golem state prune --keep 90d\nNever drops what an undo needs: what is in force, and was found before golem.",
+			Description: "Never drops what an undo needs: what is in force, and was found before golem.",
 		},
 	}
 }
@@ -89,7 +89,12 @@ func (a *app) stateRename(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	_, journal, err := checked(ctx, c, func(_ *session, snap *state.Snapshot) error { return apply.CheckRename(snap, old, name) })
+	_, journal, err := checked(ctx, c, func(_ *session, snap *state.Snapshot) error {
+		if err := knownLineage(fmt.Sprintf("rename %q to %q", old, name), old, snap); err != nil {
+			return err
+		}
+		return apply.CheckRename(snap, old, name)
+	})
 	if err != nil {
 		return err
 	}
@@ -105,7 +110,12 @@ func (a *app) stateMove(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	key := scrolls.Key(text)
-	s, journal, err := checked(ctx, c, func(_ *session, snap *state.Snapshot) error { return apply.CheckMove(snap, key, to) })
+	s, journal, err := checked(ctx, c, func(_ *session, snap *state.Snapshot) error {
+		if _, ok := snap.InForce(key); !ok {
+			return unknownKey("move", key, snap)
+		}
+		return apply.CheckMove(snap, key, to)
+	})
 	if err != nil {
 		return err
 	}

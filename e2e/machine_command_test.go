@@ -134,6 +134,7 @@ command "half" {
 		t.Error("what it printed is in the journal")
 	}
 	m.destroy()
+	secretsOfALiveHost(t, m)
 }
 
 func TestCommandsTimeoutTakesAllThatItStarted(t *testing.T) {

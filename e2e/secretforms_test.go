@@ -134,6 +134,7 @@ func TestASecretThatIsSpelledOutStandsInNoSnippet(t *testing.T) {
 		"a variable's value": "variable \"pw\" {\n  type = number\n  default = \"" + theSecret + "\"\n  sensitive = true\n}\n",
 		"a validation": secretVariable[strings.Index(secretVariable, "variable"):strings.LastIndex(secretVariable, "}")] +
 			"  validation {\n    condition = length(var.pw) > 99\n    error_message = \"${var.pw} is too short.\"\n  }\n}\n",
+		"a password": "user \"ann\" { password = [\"" + theSecret + "\"] }\n",
 		"a local":    "locals {\n  a = upper([sensitive(\"" + theSecret + "\")])\n}\nfile \"/etc/a\" { content = local.a }\n",
 		"a for_each": "file \"a\" {\n  for_each = [sensitive(\"" + theSecret + "\")]\n  path = each.value\n  content = \"\"\n}\n",
 		"a key":      "file \"a\" {\n  for_each = toset([sensitive(\"" + theSecret + "\")])\n  path = \"/etc/${each.key}\"\n  content = \"\"\n}\n",

@@ -28,14 +28,20 @@ func MakeChoice(targets, excludes []string) *Choice {
 }
 
 // An UnmatchedError says that a choice names what there is not.
-type UnmatchedError struct{ Flag, Pattern string }
+type UnmatchedError struct {
+	Flag, Pattern string
+	Like          string // what was meant most likely; "" for nothing
+}
 
 func (e *UnmatchedError) Error() string {
 	return fmt.Sprintf("%s %q: no glyph in the scroll or in force is called so, and no leaf", e.Flag, e.Pattern)
 }
 
 // Hint says what can be named.
-func (*UnmatchedError) Hint() string {
+func (e *UnmatchedError) Hint() string {
+	if e.Like != "" {
+		return "did you mean " + e.Like + "? golem state list shows what is in force"
+	}
 	return `name a key ("file:/etc/motd"), a pattern of keys ("file:/etc/nginx/*") or a leaf ("base"); golem state list shows what is in force`
 }
 
@@ -86,7 +92,7 @@ func (c *Choice) Pick(scroll *scrolls.Scroll, lineage string, applied []state.Ap
 			known := slices.ContainsFunc(all, func(n named) bool { return n.matches(pattern) }) ||
 				slices.ContainsFunc(leaves, func(leaf string) bool { return inLeaf(leaf, pattern) })
 			if !known {
-				return nil, &UnmatchedError{flag.name, pattern}
+				return nil, &UnmatchedError{flag.name, pattern, likeliest(pattern, all, leaves)}
 			}
 		}
 	}
@@ -101,6 +107,21 @@ func (c *Choice) Pick(scroll *scrolls.Scroll, lineage string, applied []state.Ap
 		return nil, errNothingChosen
 	}
 	return picks, nil
+}
+
+// likeliest is what a pattern that matches nothing stands for most likely; "" for nothing. A
+// star crosses no slash, as people expect of "file:*".
+func likeliest(pattern string, all []named, leaves []string) string {
+	if kind, ok := strings.CutSuffix(pattern, ":*"); ok {
+		if deep := kind + ":/**"; slices.ContainsFunc(all, func(n named) bool { return n.matches(deep) }) {
+			return deep
+		}
+	}
+	known := slices.Clone(leaves)
+	for _, n := range all {
+		known = append(known, string(n.key), n.leaf)
+	}
+	return scrolls.Likeliest(pattern, known)
 }
 
 // picks says whether any of some glyphs is chosen, and none excluded.

@@ -292,14 +292,33 @@ func (l *loader) clash(at, also Place, summary, detail string) {
 
 // didYouMean is a sentence that offers the likeliest of the known words, or "".
 func didYouMean(given string, known []string) string {
+	if best := Likeliest(given, known); best != "" {
+		return fmt.Sprintf(" Did you mean %q?", best)
+	}
+	return ""
+}
+
+// Likeliest is the one of the known words that a mistyped one most likely stands for, or "".
+func Likeliest(given string, known []string) string {
 	best, least := "", min(2, len(given)/2)+1
 	for _, word := range slices.Sorted(slices.Values(known)) {
-		if d := levenshtein.Distance(given, word, nil); d < least {
+		d := levenshtein.Distance(given, word, nil)
+		if d == 2 && swapped(given, word) {
+			d = 1
+		}
+		if d < least {
 			best, least = word, d
 		}
 	}
-	if best == "" {
-		return ""
+	return best
+}
+
+// swapped says whether two words differ by two neighbouring letters that changed places.
+func swapped(a, b string) bool {
+	for i := 1; i < len(a) && len(a) == len(b); i++ {
+		if a[:i-1] == b[:i-1] && a[i-1] == b[i] && a[i] == b[i-1] && a[i+1:] == b[i+1:] {
+			return true
+		}
 	}
-	return fmt.Sprintf(" Did you mean %q?", best)
+	return false
 }

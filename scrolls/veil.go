@@ -35,11 +35,13 @@ func veils(file *hcl.File, start, end int) []veil {
 			if at := block.Range(); at.Start.Byte >= end || at.End.Byte <= start {
 				continue
 			}
+			names := secretNames
 			if marked(block) {
-				for _, name := range spelledOut {
-					if attr := block.Body.Attributes[name]; attr != nil {
-						add(attr.Expr.Range())
-					}
+				names = slices.Concat(names, spelledOut)
+			}
+			for _, name := range names {
+				if attr := block.Body.Attributes[name]; attr != nil && spellsOut(attr.Expr) {
+					add(attr.Expr.Range())
 				}
 			}
 			walk(block.Body)
@@ -52,6 +54,9 @@ func veils(file *hcl.File, start, end int) []veil {
 	slices.SortFunc(all, func(a, b veil) int { return cmp.Compare(b.from, a.from) })
 	return slices.Compact(all)
 }
+
+// secretNames are the arguments that are sensitive whatever stands beside them: a user's.
+var secretNames = []string{"password"}
 
 // spelledOut are the arguments that "sensitive = true" is about, where they are written: of
 // a file, a variable and an output.
