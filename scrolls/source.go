@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
@@ -41,7 +42,7 @@ func parseFile(src []byte, name string) (*hcl.File, hcl.Diagnostics) {
 	file, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
 	body, ok := file.Body.(*hclsyntax.Body)
 	if !ok || diags.HasErrors() {
-		return file, diags
+		return file, explainLabels(diags)
 	}
 	return file, append(diags, hclsyntax.VisitAll(body, func(node hclsyntax.Node) hcl.Diagnostics {
 		literal, ok := node.(*hclsyntax.LiteralValueExpr)
@@ -53,6 +54,18 @@ func parseFile(src []byte, name string) (*hcl.File, hcl.Diagnostics) {
 			Detail: "A number has at most about 300 digits.", Subject: literal.SrcRange.Ptr(),
 		}}
 	})...)
+}
+
+// explainLabels says what to write where a label was to be worked out.
+func explainLabels(diags hcl.Diagnostics) hcl.Diagnostics {
+	for _, d := range diags {
+		if strings.HasPrefix(d.Detail, "Template sequences are not allowed in this string.") {
+			d.Summary = "A label is fixed text"
+			d.Detail = `Nothing can be put into it with "${". What is to be worked out goes into the block: path = …, name = … or unit = …, as the kind calls it. ` +
+				`To have a literal "$", double it: "$$".`
+		}
+	}
+	return diags
 }
 
 // notUTF8 finds the first byte that is no part of UTF-8 text.

@@ -1,0 +1,7 @@
+variable "site" {
+  default = "a"
+}
+
+file "/etc/${var.site}.conf" {
+  content = "x"
+}
