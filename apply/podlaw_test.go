@@ -131,7 +131,7 @@ func TestLawContainersDependOnTheLastScrollAlone(t *testing.T) {
 // before it touches anything; what is somebody's stays his; and destroy comes to its end.
 func TestLawContainersWithSomebodyInBetween(t *testing.T) {
 	acts := []string{
-		"start web", "stop web", "rm --force web", "rename web other", "rename other web", "stop mine", "rm --force mine", "start mine.found", "rm --force mine.found",
+		"start web", "stop web", "pause web", "unpause web", "pause mine", "pause mine.found", "pause job", "rm --force web", "rename web other", "rename other web", "stop mine", "rm --force mine", "start mine.found", "rm --force mine.found",
 		"network disconnect lan web", "network disconnect lan job", "network connect lan beside", "network disconnect lan beside", "network rm lan",
 		"create --name=web app:2 his", "create --name=mine app:2 his", "create --name=job --network=lan app:2 his", "create --name=user app:2", "rmi app:3", "pull app:3",
 		"create --name=user3 app:3", "network create --subnet=10.9.0.0/24 lan",

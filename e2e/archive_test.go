@@ -229,6 +229,13 @@ func TestArchiveOverHTTPS(t *testing.T) {
 		}
 		sameLines(t, what, before, treeLines(t, s.root))
 	}
+	// What is in its way is found before anything is touched, an earlier leaf's files included.
+	s.declare(t, fmt.Sprintf("name = \"web\"\nscroll \"first\" {\n  file \"/etc/first\" {\n    content = \"x\"\n  }\n}\nscroll \"app\" {\n  file \"/opt/app/conf\" {\n    content = \"y\"\n  }\n"+
+		"  archive \"/opt/app\" {\n    source = \"%s/moved\"\n    sha256 = %q\n  }\n}\n", server.URL, sumOf(good)))
+	says(t, run(0, "plan").stdout, "what it holds is looked at once it is downloaded")
+	says(t, run(1, "apply", "--auto-approve").stderr, `/opt/app/conf is in the archive, and belongs to file:/opt/app/conf, too`)
+	sameLines(t, "in the way of another glyph", before, treeLines(t, s.root))
+
 	c.env = []string{"SSL_CERT_FILE=/dev/null", "SSL_CERT_DIR=/nonexistent"}
 	declare("/v1/app.tgz", strings.ToUpper(sumOf(good)))
 	a := run(1, "apply", "--auto-approve")

@@ -59,6 +59,7 @@ func TestContainerIsMadeChangedRepairedAndRemoved(t *testing.T) {
 	// What somebody does to it by hand is drift.
 	for _, act := range []struct{ does, drift string }{
 		{"podman stop --time 1 web", "it does not run; started"},
+		{"podman pause web", "it is paused; it goes on"},
 		{"podman rename web other", "it was renamed other; it gets its name back"},
 		{"podman rm --force --time 1 web", "it is gone; made from"},
 		{"podman network rm --force --time 1 lan", "network:lan repair drifted: it is gone; made: 10.77.0.0/24"},
@@ -147,7 +148,26 @@ func TestReport46ContainerFoundIsAdoptedAndGivenBack(t *testing.T) {
 		m.declare("container \"p\" {\n" + text + "}\n")
 		says(t, m.golem(1, "apply", "--auto-approve", site).stderr, why)
 	}
+	// A port is told where nothing of the run can free it, however much changes before.
+	before := "file \"/etc/before\" {\n  content = \"x\"\n}\nnetwork \"n\" {}\ncontainer \"first\" {\n" + image + "}\n"
+	m.declare(before + "container \"p\" {\n" + image + "  ports = [\"8080:80\"]\n}\n")
+	says(t, m.golem(1, "plan", site).stderr, "port 8080/tcp of the host is in use")
+	m.declare("container \"q\" {\n" + image + "  ports = [\"127.0.0.1:8081:80\"]\n}\ncontainer \"p\" {\n" + image + "  ports = [\"8081:80\"]\n}\n")
+	says(t, m.golem(1, "plan", site).stderr, "Port 8081/tcp of the host leads into container:q, too")
+	m.declare("variable \"pem\" {\n  default   = \"a\\nb\"\n  sensitive = true\n}\ncontainer \"p\" {\n" + image + "  env = { PEM = var.pem }\n}\n")
+	says(t, m.golem(1, "plan", site).stderr, "PEM has several lines")
 	m.same("refused", found)
+
+	// A container of golem's that goes before lets go of it; one that stays does not.
+	port := "  ports = [\"8082:80\"]\n"
+	m.declare("container \"q\" {\n" + image + port + "}\n")
+	m.apply()
+	m.declare("container \"p\" {\n" + image + port + "}\ncontainer \"q\" {\n" + image + "}\n")
+	says(t, m.golem(1, "plan", site).stderr, "port 8082/tcp of the host is in use by the container q")
+	m.declare("container \"q\" {\n" + image + "}\ncontainer \"p\" {\n" + image + port + "}\n")
+	m.apply()
+	m.destroy()
+	m.samePods("after all", found)
 }
 
 func TestContainersImageIsPulledAndGoes(t *testing.T) {
@@ -187,6 +207,10 @@ func TestContainersImageIsPulledAndGoes(t *testing.T) {
 	if strings.Contains(said, "hush hush") {
 		t.Errorf("the secret is shown:\n%s", said)
 	}
+	id := m.must("podman", "inspect", "--format", "{{.Image}}", "two")
+	m.must("podman", "tag", strings.TrimSpace(id), "localhost/mine:1")
+	says(t, m.plan("--destroy"), "podman:oci-archive:/srv/pod.tar left as it is: somebody gave it another name: it is called "+podImage+" and localhost/mine:1")
+	m.must("podman", "rmi", "localhost/mine:1")
 	m.destroy()
 	m.same("after destroy", found)
 

@@ -337,6 +337,7 @@ func (m *maker) fitBatch(leaf *Leaf, batch []*reconcilers.Turn) {
 			continue
 		}
 		m.w.Stirred = m.w.Stirred || t.Acts
+		m.w.Loose = m.w.Loose || reconcilers.Loosens(t)
 		m.tellMoves(t)
 		leaf.Turns = append(leaf.Turns, t)
 		if t.Step != nil {

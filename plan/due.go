@@ -143,6 +143,7 @@ func (m *maker) fire(leaf string, late bool) error {
 	for _, t := range met {
 		delete(m.due, t.Name())
 	}
+	m.w.Loose = m.w.Loose || len(fire) > 0
 	for _, t := range fire {
 		d := m.due[t.Name()]
 		delete(m.due, t.Name())

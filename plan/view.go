@@ -69,12 +69,15 @@ func (p *Plan) View() *View {
 		v.Leaves = append(v.Leaves, l)
 	}
 	for _, t := range p.Wave {
-		if t.Step == nil || !t.ByProduct() || !t.Acts || reconcilers.ByProductTitle(t.Sort) == "" {
+		if t.Step == nil || !t.ByProduct() || !t.Acts && reconcilers.ByProductLeft(t) == "" || reconcilers.ByProductTitle(t.Sort) == "" {
 			continue // what becomes of units stands in a section of its own
 		}
 		b := ByProductView{t.Sort, t.Resource, state.Replace, reconcilers.ByProductText(t)}
-		if t.Removes() {
+		switch {
+		case t.Removes():
 			b.Op = state.Remove
+		case !t.Acts:
+			b.Op = state.Noop
 		}
 		v.ByProducts = append(v.ByProducts, b)
 	}

@@ -21,10 +21,11 @@ var archiveKind = Kind{
 		Doc: "What a tar or zip archive holds, unpacked into a directory: tar, tar.gz, tar.zst, tar.xz or zip, told apart by " +
 			"their bytes. NAME in the key is the archive's file name. " +
 			"Every entry is looked at before the first write. An archive with an entry that leads out of the directory, that " +
-			"is no file, directory or link, or that is setuid or setgid, is refused whole; so is one that unpacks to more than " +
+			"is no file, directory or link, or that is a setuid or setgid file, is refused whole; so is one that unpacks to more than " +
 			"100,000 entries, or to more than a gigabyte and 200 times its own size. A local archive is looked at when the plan " +
-			"is made, one behind a URL once it is downloaded, before anything is written. Permissions and times are the " +
-			"archive's, without write permission for everybody; owners are not. A hard link becomes a file of its own. " +
+			"is made, one behind a URL when an apply makes its plan, which downloads it first; a plan alone says that it has not. Permissions and times are the " +
+			"archive's, without write permission for everybody and a directory's setgid and sticky bits; owners, ACLs and " +
+			"extended attributes are not. A hard link becomes a file of its own. " +
 			"Directories that are there are left as they are. A file that another glyph declares is left out with `exclude`. " +
 			"Undeclared, exactly its files go, or what they replaced is put back; directories made for it go if they are empty. " +
 			"What was changed by hand since is kept first.",

@@ -113,6 +113,7 @@ func inOrder(shifts []*shift) {
 // An archiveFeed gives the bytes of an archive's files, in order. To go back it begins
 // anew; what several files have is put aside.
 type archiveFeed struct {
+	ctx     context.Context
 	w       *World
 	o       *openArchive
 	at      map[Bytes]int // which entry has a path's bytes
@@ -133,7 +134,7 @@ func newFeed(ctx context.Context, w *World, g *scrolls.Glyph) (*archiveFeed, err
 	if err != nil {
 		return nil, err
 	}
-	f := &archiveFeed{w: w, at: map[Bytes]int{}, uses: map[int]int{}, pos: -1, asideAt: -1}
+	f := &archiveFeed{ctx: ctx, w: w, at: map[Bytes]int{}, uses: map[int]int{}, pos: -1, asideAt: -1}
 	for _, e := range list.entries {
 		f.at[e.Path] = e.at
 	}
@@ -171,7 +172,7 @@ func (f *archiveFeed) begin() error {
 		}
 	}
 	var err error
-	f.walk, err = f.o.open(usualBounds.most(f.o.size))
+	f.walk, err = f.o.open(f.ctx, usualBounds.most(f.o.size))
 	f.pos, f.spent = -1, false
 	return err
 }

@@ -117,7 +117,7 @@ func (w *World) unpackList(ctx context.Context, g *scrolls.Glyph) (*archiveList,
 	}
 	defer o.Close()
 	defer w.Host.busy("read", archiveName(g.Attrs))()
-	if err := o.verify(archiveSum(g.Attrs)); err != nil {
+	if err := o.verify(ctx, archiveSum(g.Attrs)); err != nil {
 		return nil, err
 	}
 	if list, err = o.list(ctx, g.Attrs, usualBounds); err != nil {
@@ -132,10 +132,32 @@ func (w *World) unpackList(ctx context.Context, g *scrolls.Glyph) (*archiveList,
 	return list, nil
 }
 
+// Refresh implements Refresher: what is behind a URL is downloaded before an apply plans, so
+// that all of it is checked before anything is touched. What cannot be had is its leaf's
+// failure, and no other's.
+func (unpackings) Refresh(ctx context.Context, w *World, declared, _ []*scrolls.Glyph) error {
+	for _, g := range declared {
+		if _, remote := g.Attrs["source"].(string); !remote || g.Kind != archiveKind.Name {
+			continue
+		}
+		o, err := w.openArchive(g)
+		if err == nil {
+			err = o.Close()
+		} else if errors.Is(err, errUnseen) {
+			err = w.download(ctx, g)
+		}
+		if err != nil && ctx.Err() != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // verify sees to it that the bytes are the ones that are meant.
-func (p packed) verify(sum string) error {
+func (p packed) verify(ctx context.Context, sum string) error {
 	h := sha256.New()
-	if _, err := io.Copy(h, io.NewSectionReader(p, 0, p.size)); err != nil {
+	all := &bounded{ctx, io.NewSectionReader(p, 0, p.size), p.size + 1, p.size}
+	if _, err := io.Copy(h, all); err != nil {
 		return fmt.Errorf("read %s: %w", p.from, err)
 	}
 	if hex.EncodeToString(h.Sum(nil)) != sum {

@@ -96,7 +96,7 @@ func (p packed) list(ctx context.Context, a scrolls.Attrs, bounds archiveBounds)
 		from: p.from, dest: str(a, "path"), strip: wholeNumber(a, "strip", 0), include: words(a, "include"), exclude: words(a, "exclude"),
 		bounds: bounds, raw: map[string]packedListed{}, wanted: map[string]archiveEntry{}, dirModes: map[string]int{},
 	}
-	w, err := p.open(bounds.most(p.size))
+	w, err := p.open(ctx, bounds.most(p.size))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.from, err)
 	}

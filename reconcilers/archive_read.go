@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -50,13 +51,18 @@ func (e *boundError) Error() string {
 	return fmt.Sprintf("it unpacks to more than %s, which its own size does not account for", bytesText(e.most))
 }
 
-// A bounded is a reader that gives no more than it may.
+// A bounded is a reader that gives no more than it may, and nothing once nobody waits
+// for it.
 type bounded struct {
+	ctx        context.Context
 	r          io.Reader
 	left, most int64
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
+	if err := b.ctx.Err(); err != nil {
+		return 0, err
+	}
 	if b.left <= 0 {
 		return 0, &boundError{b.most}
 	}
@@ -71,7 +77,7 @@ const maxWindow = 256 << 20
 var errNoArchive = errors.New("it is no archive that golem knows: tar, tar.gz, tar.zst, tar.xz or zip")
 
 // open begins to go through an archive; most is how many bytes may come out of it.
-func (p packed) open(most int64) (walker, error) {
+func (p packed) open(ctx context.Context, most int64) (walker, error) {
 	head := make([]byte, 512)
 	n, err := p.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -79,7 +85,7 @@ func (p packed) open(most int64) (walker, error) {
 	}
 	head = head[:n]
 	if bytes.HasPrefix(head, []byte("PK\x03\x04")) || bytes.HasPrefix(head, []byte("PK\x05\x06")) {
-		return p.openZip(most)
+		return p.openZip(ctx, most)
 	}
 	var src io.Reader = bufio.NewReaderSize(io.NewSectionReader(p, 0, p.size), 1<<18)
 	end := func() {}
@@ -101,8 +107,9 @@ func (p packed) open(most int64) (walker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("unpack it: %w", err)
 	}
-	src = &bounded{src, most, most}
-	return &tarWalker{r: tar.NewReader(src), src: src, end: end}, nil
+	src = &bounded{ctx, src, most, most}
+	r := tar.NewReader(src)
+	return &tarWalker{r: r, src: src, out: &bounded{ctx, r, most, most}, end: end}, nil
 }
 
 // checkWindow refuses an xz stream that asks for more memory than it may. (Later blocks
@@ -132,14 +139,18 @@ func checkWindow(head []byte) error {
 	return nil
 }
 
+// gnuLabel is an entry that only names the whole archive (tar --label).
+const gnuLabel = 'V'
+
 type tarWalker struct {
 	r   *tar.Reader
 	src io.Reader // what it reads
+	out *bounded  // what comes out of its files: the holes of a sparse one are in no archive
 	end func()
 	one bool // an entry was read
 }
 
-func (t *tarWalker) Read(p []byte) (int, error) { return t.r.Read(p) }
+func (t *tarWalker) Read(p []byte) (int, error) { return t.out.Read(p) }
 
 func (t *tarWalker) Close() error {
 	t.end()
@@ -159,7 +170,7 @@ func (t *tarWalker) next() (packedEntry, error) {
 			return packedEntry{}, err
 		}
 		t.one = true
-		if h.Typeflag != tar.TypeXGlobalHeader {
+		if h.Typeflag != tar.TypeXGlobalHeader && h.Typeflag != gnuLabel {
 			return tarEntry(h), nil
 		}
 	}
@@ -178,7 +189,7 @@ func (t *tarWalker) drain() error {
 func tarEntry(h *tar.Header) packedEntry {
 	e := packedEntry{name: h.Name, mode: int(h.Mode & 0o7777), size: h.Size, target: h.Linkname, mtime: stampOf(h.ModTime)}
 	switch h.Typeflag {
-	case tar.TypeReg, tar.TypeGNUSparse:
+	case tar.TypeReg, tar.TypeCont, tar.TypeGNUSparse:
 		e.typ = File
 	case tar.TypeDir:
 		e.typ = Dir
@@ -211,12 +222,12 @@ type zipWalker struct {
 	in    *bounded
 }
 
-func (p packed) openZip(most int64) (walker, error) {
+func (p packed) openZip(ctx context.Context, most int64) (walker, error) {
 	z, err := zip.NewReader(p, p.size)
 	if err != nil {
 		return nil, fmt.Errorf("unpack it: %w", err)
 	}
-	return &zipWalker{files: z.File, at: -1, in: &bounded{nil, most, most}}, nil
+	return &zipWalker{files: z.File, at: -1, in: &bounded{ctx, nil, most, most}}, nil
 }
 
 func (z *zipWalker) Close() error {

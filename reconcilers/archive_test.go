@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -226,6 +227,16 @@ func TestAHardLinkIsAFileOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestALabelOfTheWholeArchiveIsNoEntry(t *testing.T) {
+	list, err := entriesIn(tarball(member{name: "backup", typ: gnuLabel}, member{name: "one", content: "1", typ: tar.TypeCont}), scrolls.Attrs{}, usualBounds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "/0755 one=1:0644"; list.shape() != want {
+		t.Errorf("have %s, want %s", list.shape(), want)
+	}
+}
+
 // TestHostileArchives: each is refused whole, and the entry is named.
 func TestHostileArchives(t *testing.T) {
 	ok := member{name: "fine", content: "x"}
@@ -245,7 +256,7 @@ func TestHostileArchives(t *testing.T) {
 		"device":                 {[]member{{name: "null", typ: tar.TypeChar}}, `"null" is a device`, true},
 		"disk":                   {[]member{{name: "sda", typ: tar.TypeBlock}}, `"sda" is a device`, false},
 		"fifo":                   {[]member{{name: "pipe", typ: tar.TypeFifo}}, `"pipe" is a pipe`, true},
-		"unknown type":           {[]member{{name: "odd", typ: 'V'}}, `"odd" is of the unknown type`, false},
+		"unknown type":           {[]member{{name: "odd", typ: 'M'}}, `"odd" is of the unknown type`, false},
 		"setuid":                 {[]member{{name: "su", mode: 0o4755}}, `"su" is setuid or setgid (mode 4755)`, true},
 		"setgid":                 {[]member{{name: "sg", mode: 0o2755}}, `"sg" is setuid or setgid`, false},
 		"link up":                {[]member{link("l", "../x")}, `"l" is a link to "../x", outside`, true},
@@ -316,7 +327,8 @@ func TestBombsAreBounded(t *testing.T) {
 		"gz": squeezed(tarball(member{name: "z", content: zeros}), "gz"), "zst": squeezed(tarball(member{name: "z", content: zeros}), "zst"),
 		"xz": squeezed(tarball(member{name: "z", content: zeros}), "xz"), "zip": zipOf(member{name: "z", content: zeros}),
 		"two in a zip": zipOf(member{name: "a", content: zeros[:1<<19]}, member{name: "b", content: zeros[:3<<18]}),
-		"entries":      tarball(many...), "directories": tarball(deep), "hard links": tarball(links...), "entries of a zip": zipOf(many...),
+		"a hole":       holed(8 << 40), "a small hole": holed(2 << 20),
+		"entries": tarball(many...), "directories": tarball(deep), "hard links": tarball(links...), "entries of a zip": zipOf(many...),
 	} {
 		_, err := entriesIn(data, scrolls.Attrs{}, small)
 		var hostile *HostileError
@@ -326,6 +338,50 @@ func TestBombsAreBounded(t *testing.T) {
 	}
 	if _, err := entriesIn(tarball(member{name: "z", content: zeros}), scrolls.Attrs{}, small); err != nil {
 		t.Errorf("as large as it unpacks to: %v", err)
+	}
+}
+
+// holed is an archive of one sparse file that is a hole all over (GNU tar's older form).
+func holed(size int64) []byte {
+	h := make([]byte, 512)
+	copy(h, "hole")
+	copy(h[100:], "0000644\x00")
+	copy(h[124:], "00000000000\x00") // bytes in the archive
+	copy(h[136:], "00000000000\x00")
+	h[156] = tar.TypeGNUSparse
+	copy(h[257:], "ustar  \x00")
+	for _, at := range []int{386, 483} { // where the one piece of no bytes begins, and the file's size
+		h[at] = 0x80
+		binary.BigEndian.PutUint64(h[at+4:], uint64(size))
+	}
+	copy(h[398:], "00000000000\x00")
+	copy(h[148:], "        ")
+	sum := 0
+	for _, b := range h {
+		sum += int(b)
+	}
+	copy(h[148:], fmt.Sprintf("%06o\x00 ", sum))
+	return append(h, make([]byte, 1024)...)
+}
+
+// TestReadingAnArchiveCanBeStopped: nobody waits for the end of a large file.
+func TestReadingAnArchiveCanBeStopped(t *testing.T) {
+	for what, data := range map[string][]byte{
+		"tar": tarball(member{name: "z", content: strings.Repeat("\x00", 1<<20)}), "zip": zipOf(member{name: "z", content: strings.Repeat("\x00", 1<<20)}), "hole": holed(1 << 20),
+	} {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		w, err := packed{bytes.NewReader(data), int64(len(data)), "it"}.open(ctx, 1<<30)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.next(); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if _, err := io.Copy(io.Discard, w); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 

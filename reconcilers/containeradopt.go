@@ -22,7 +22,7 @@ func adoptContainer(ctx context.Context, w *World, name string) (scrolls.Attrs, 
 		return nil, &AdoptError{containerKind.Name, name, "podman has no such container"}
 	}
 	a := scrolls.Attrs{"name": name, "adopt": true, "state": "stopped"}
-	if p.State.Running {
+	if p.up() {
 		a["state"] = "running"
 	}
 	if imageName.MatchString(p.Config.Image) {

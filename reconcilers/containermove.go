@@ -109,7 +109,7 @@ func (k *containerMove) prepare(ctx context.Context) (string, error) {
 	}
 	busy := k.w.Host.listening()
 	for _, p := range portsOf(k.glyph.Attrs) {
-		if own := byName(all, k.name); busy.has(p) && (own == nil || !own.State.Running || !own.publishes(p)) {
+		if own := byName(all, k.name); busy.has(p) && (own == nil || !own.up() || !own.publishes(p)) {
 			return "", &PortError{Container: k.name, Port: p.String()}
 		}
 	}
@@ -154,11 +154,25 @@ func (k *containerMove) rename(ctx context.Context, p *pod, name string) error {
 }
 
 func (k *containerMove) stop(ctx context.Context, p *pod) error {
-	if !p.State.Running {
+	if !p.up() {
 		return nil
+	}
+	if err := k.unpause(ctx, p); err != nil { // what is paused cannot be stopped
+		return err
 	}
 	if _, err := k.e.do(ctx, false, "stop", p.ID); err != nil {
 		return fmt.Errorf("stop the container %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+// unpause lets a container that is paused go on.
+func (k *containerMove) unpause(ctx context.Context, p *pod) error {
+	if !p.State.Paused {
+		return nil
+	}
+	if _, err := k.e.do(ctx, false, "unpause", p.ID); err != nil {
+		return fmt.Errorf("let the container %s go on: %w", p.Name, err)
 	}
 	return nil
 }
@@ -178,9 +192,11 @@ func (k *containerMove) remove(ctx context.Context, p *pod) error {
 // reads, and only as long as this takes.
 func (k *containerMove) create(ctx context.Context, image string) error {
 	g := k.glyph
+	made := *g
+	made.Attrs = lessAttrs(g.Attrs, "state") // what changes in place is no part of what it was made as
 	args := []string{
 		"create", "--name=" + k.name, "--pull=never", "--label=" + labelKey + "=" + string(g.Key),
-		"--label=" + labelCID + "=" + string(CID(g)), "--label=" + labelMake + "=" + k.m.to.Make,
+		"--label=" + labelCID + "=" + string(CID(&made)), "--label=" + labelMake + "=" + k.m.to.Make,
 	}
 	for _, name := range slices.Sorted(maps.Keys(object(g.Attrs, "labels"))) {
 		args = append(args, fmt.Sprintf("--label=%s=%v", name, object(g.Attrs, "labels")[name]))
@@ -197,6 +213,9 @@ func (k *containerMove) create(ctx context.Context, image string) error {
 	if networks := words(g.Attrs, "networks"); len(networks) > 0 {
 		args = append(args, "--network="+networks[0]) // it is connected to the others afterwards
 	}
+	if err := envFits(g); err != nil {
+		return fmt.Errorf("make the container %s: %w", k.name, err)
+	}
 	env, done, err := k.env(g)
 	if err != nil {
 		return err
@@ -205,6 +224,21 @@ func (k *containerMove) create(ctx context.Context, image string) error {
 	_, err = k.e.do(ctx, secret(g), append(args, words(g.Attrs, "command")...)...)
 	if err := errors.Join(err, done()); err != nil {
 		return fmt.Errorf("make the container %s: %w", k.name, err)
+	}
+	return nil
+}
+
+// envFits refuses a sensitive variable of more than one line: it would have to stand in a
+// file, and no engine reads it from there.
+func envFits(g *scrolls.Glyph) error {
+	if !slices.Contains(g.Secret, "env") {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(object(g.Attrs, "env"))) {
+		if value, _ := object(g.Attrs, "env")[name].(string); strings.ContainsAny(value, "\r\n") {
+			return &AttrError{Attr: "env", Summary: "Sensitive variable has several lines", Err: fmt.Errorf(
+				"the engine reads sensitive variables from a file, a line each, and %s has several lines. Write it to a file of its own, and mount that", name)}
+		}
 	}
 	return nil
 }
@@ -218,8 +252,6 @@ func (k *containerMove) env(g *scrolls.Glyph) (args []string, done func() error,
 		switch {
 		case !hidden:
 			args = append(args, "--env="+line)
-		case strings.ContainsAny(line, "\r\n"):
-			return nil, nil, fmt.Errorf("make the container %s: the sensitive variable %s has more than one line, which no engine reads from a file", k.name, name)
 		default:
 			text.WriteString(line + "\n")
 		}
@@ -287,15 +319,29 @@ func (k *containerMove) run(ctx context.Context) error {
 	if !k.m.to.Running {
 		return k.stop(ctx, p)
 	}
-	if !p.State.Running {
+	if !p.up() {
 		if _, err := k.e.do(ctx, false, "start", p.ID); err != nil {
 			return k.broken(ctx, p, fmt.Errorf("start the container %s: %w", k.name, err))
 		}
 	}
-	if k.m.reverse {
-		return nil
+	if k.m.to.Paused {
+		return k.pause(ctx, p)
+	}
+	if err := k.unpause(ctx, p); err != nil || k.m.reverse {
+		return err
 	}
 	return k.watch(ctx)
+}
+
+// pause lets a container wait again, as it was found.
+func (k *containerMove) pause(ctx context.Context, p *pod) error {
+	if p.State.Paused {
+		return nil
+	}
+	if _, err := k.e.do(ctx, false, "pause", p.ID); err != nil {
+		return fmt.Errorf("pause the container %s again: %w", k.name, err)
+	}
+	return nil
 }
 
 // podUpTime is how long a started container has to stay up.
@@ -314,9 +360,9 @@ func (k *containerMove) watch(ctx context.Context) error {
 			started = p.State.StartedAt
 		}
 		switch {
-		case !p.State.Running && p.State.Error != "":
+		case !p.up() && p.State.Error != "":
 			return k.broken(ctx, p, &ContainerError{Name: k.name, Why: p.State.Error})
-		case !p.State.Running:
+		case !p.up():
 			return k.broken(ctx, p, &ContainerError{Name: k.name, Why: fmt.Sprintf("it ended at once, with exit code %d", p.State.ExitCode)})
 		case p.State.StartedAt != started:
 			return k.broken(ctx, p, &ContainerError{Name: k.name, Why: "it ends, and is started again and again"})
@@ -365,9 +411,9 @@ func (k *containerMove) settleAside(ctx context.Context) error {
 	}
 	p := byID(all, k.m.to.Aside)
 	switch {
-	case p == nil || p.State.Running == k.m.to.AsideRuns:
+	case p == nil || p.up() == k.m.to.AsideRuns:
 		return nil
-	case p.State.Running:
+	case p.up():
 		return k.stop(ctx, p)
 	case k.m.from.Aside != k.m.to.Aside:
 		return nil
@@ -436,7 +482,7 @@ func (r containers) Undo(ctx context.Context, w *World, store Store, s *state.St
 			return fmt.Errorf("read what is known of the image %s: %w", change.Resource, err)
 		}
 		e, image := splitResource(w, change.Resource)
-		if err := e.removeImage(ctx, image, body.ID); err != nil {
+		if err := e.removeImage(ctx, image, body); err != nil {
 			return err
 		}
 	}
@@ -444,10 +490,17 @@ func (r containers) Undo(ctx context.Context, w *World, store Store, s *state.St
 }
 
 // A PortError says that a port of the host is taken.
-type PortError struct{ Container, Port string }
+type PortError struct {
+	Container, Port string
+	By              string // the container that has it; "" where that is not known
+}
 
 func (e *PortError) Error() string {
-	return fmt.Sprintf("make the container %s: port %s of the host is in use", e.Container, e.Port)
+	text := fmt.Sprintf("make the container %s: port %s of the host is in use", e.Container, e.Port)
+	if e.By != "" {
+		text += " by the container " + e.By
+	}
+	return text
 }
 
 // Hint says how to see who has it.

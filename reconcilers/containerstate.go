@@ -21,7 +21,8 @@ type containerState struct {
 	Name string `json:"name,omitempty"`
 	// Make is the mark of what golem made.
 	Make     string   `json:"make,omitempty"`
-	Running  bool     `json:"running,omitempty"`
+	Running  bool     `json:"running,omitempty"` // or paused
+	Paused   bool     `json:"paused,omitempty"`
 	Networks []string `json:"networks,omitempty"`
 	// Aside is the id of the container that was found and made way, AsideRuns that it was
 	// started since.
@@ -87,7 +88,7 @@ func (containerOwner) prepare(ctx context.Context, w *World, glyphs []*scrolls.G
 			return nil, err // whatever else it is, the turn of each glyph tells it
 		}
 	}
-	return nil, nil
+	return sharedPorts(glyphs), nil
 }
 
 func (containerOwner) look(ctx context.Context, w *World, resource string) (containerState, error) {
@@ -105,10 +106,11 @@ func (containerOwner) look(ctx context.Context, w *World, resource string) (cont
 		}
 	}
 	if p != nil {
-		s.ID, s.Make, s.Running, s.Networks = p.ID, p.mark(), p.State.Running, p.networks()
+		s.ID, s.Make, s.Running, s.Networks = p.ID, p.mark(), p.up(), p.networks()
+		s.Paused = p.State.Paused
 	}
 	if aside := byName(all, asideName(name)); aside != nil {
-		s.Aside, s.AsideRuns = aside.ID, aside.State.Running
+		s.Aside, s.AsideRuns = aside.ID, aside.up()
 	}
 	return s, nil
 }
@@ -117,10 +119,7 @@ func (containerOwner) show(s containerState) map[string]any {
 	if !s.there() {
 		return nil
 	}
-	v := map[string]any{"state": "stopped"}
-	if s.Running {
-		v["state"] = "running"
-	}
+	v := map[string]any{"state": s.word()}
 	if s.ID != "" {
 		v["id"] = s.ID
 	}
@@ -133,11 +132,18 @@ func (containers) TellFound(found json.RawMessage) string {
 	if json.Unmarshal(found, &s) != nil || !s.there() {
 		return "nothing"
 	}
-	state := "stopped"
-	if s.Running {
-		state = "running"
+	return "a container, " + s.word() + " (" + shortID(s.ID) + ")"
+}
+
+// word says in one word whether it runs.
+func (s containerState) word() string {
+	switch {
+	case s.Paused:
+		return "paused"
+	case s.Running:
+		return "running"
 	}
-	return "a container, " + state + " (" + shortID(s.ID) + ")"
+	return "stopped"
 }
 
 func shortID(id string) string { return id[:min(len(id), 12)] }

@@ -100,6 +100,9 @@ func (k *containerTurn) create(ctx context.Context) error {
 // making says what a new container is made from, and what that takes.
 func (k *containerTurn) making(ctx context.Context) (string, error) {
 	g := k.v.glyph
+	if err := envFits(g); err != nil {
+		return "", err
+	}
 	var b strings.Builder
 	b.WriteString("made")
 	if !slices.Contains(g.Secret, "image") {
@@ -120,7 +123,6 @@ func (k *containerTurn) making(ctx context.Context) (string, error) {
 	}
 	if busy := k.busy(); len(busy) > 0 && k.runs() {
 		b.WriteString("; " + nounNames("port", busy) + " of the host is in use now")
-		k.g.lacks = &AttrError{Attr: "ports", Summary: "Port is in use", Err: &PortError{Container: k.name, Port: busy[0]}}
 	}
 	if volumes := volumesOf(g); len(volumes) > 0 {
 		b.WriteString("; what is in " + volumes + " stays whatever becomes of it")
@@ -134,7 +136,7 @@ func (k *containerTurn) busy() []string {
 	var all []string
 	sockets := k.w.Host.listening()
 	for _, p := range portsOf(k.v.glyph.Attrs) {
-		if own := k.now; sockets.has(p) && (own == nil || !own.State.Running || !own.publishes(p)) {
+		if own := k.now; sockets.has(p) && (own == nil || !own.up() || !own.publishes(p)) {
 			all = append(all, p.String())
 		}
 	}
@@ -158,7 +160,7 @@ func volumesOf(g *scrolls.Glyph) string {
 func (k *containerTurn) keep() {
 	now := k.v.now
 	to := now
-	to.Name, to.AsideRuns = "", false
+	to.Name, to.AsideRuns, to.Paused = "", false, false
 	to.Running = k.runs()
 	to.Networks = joined(now.Networks, namedNetworks(k.v.glyph))
 	k.inPlace(to)
@@ -183,6 +185,8 @@ func (k *containerTurn) inPlace(to containerState) {
 		k.g.effect, does = "start", append(does, "it does not run; started")
 	case !to.Running && now.Running:
 		k.g.effect, does = "stop", append(does, "it runs; stopped")
+	case now.Paused && !to.Paused:
+		k.g.effect, does = "start", append(does, "it is paused; it goes on")
 	}
 	k.g.reason = strings.Join(does, "; ")
 	if k.g.reason == "" {
@@ -263,7 +267,7 @@ func (k *containerTurn) adopt(ctx context.Context) error {
 func (k *containerTurn) reinstate() {
 	to := k.v.found
 	if _, says := k.v.glyph.Attrs["state"]; says {
-		to.Running = k.runs()
+		to.Running, to.Paused = k.runs(), false
 	}
 	to.Networks = joined(to.Networks, namedNetworks(k.v.glyph))
 	to.Aside, to.AsideRuns = "", false
@@ -279,7 +283,7 @@ func (k *containerTurn) reinstate() {
 func (k *containerTurn) stay() {
 	to := k.v.now
 	if _, says := k.v.glyph.Attrs["state"]; says {
-		to.Running = k.runs()
+		to.Running, to.Paused = k.runs(), false
 	}
 	to.Networks = joined(to.Networks, namedNetworks(k.v.glyph))
 	k.inPlace(to)
@@ -323,9 +327,9 @@ func (containerOwner) back(ctx context.Context, w *World, v view[containerState]
 		return goal[containerState]{forget: true, reason: "it was there before golem; left as it is"}, nil
 	case adopted:
 		to := v.now
-		to.Running, to.Networks, to.Name = found.Running, found.Networks, ""
+		to.Running, to.Paused, to.Networks, to.Name = found.Running, found.Paused, found.Networks, ""
 		k.inPlace(to)
-		k.g.effect, k.g.reason = "restore", "it was there before golem: "+map[bool]string{true: "running again", false: "stopped again"}[found.Running]+", as it was found"
+		k.g.effect, k.g.reason = "restore", "it was there before golem: "+found.word()+" again, as it was found"
 		return k.g, nil
 	case v.now.there() && !mine:
 		return goal[containerState]{forget: true, reason: "golem did not make the container that is there now; left as it is"}, nil
@@ -368,10 +372,15 @@ func (containerOwner) stays(m motion[containerState], whole bool) string {
 // fit implements fitter: what a new container needs is there by then.
 func (containerOwner) fit(w *World, t *Turn, m motion[containerState]) error {
 	g := m.glyph
+	e, name := splitResource(w, m.resource)
+	if starts := m.to.Running && (!m.from.Running || m.to.Make != m.from.Make); starts && len(t.Set) > 0 && !w.Acts {
+		if err := e.portsFree(name, m); err != nil {
+			return err
+		}
+	}
 	if len(t.Set) == 0 || m.to.Make == "" || m.to.Make == m.from.Make {
 		return nil
 	}
-	e, _ := splitResource(w, m.resource)
 	for _, mount := range mountsOf(g.Attrs) {
 		if mount.source == "" {
 			continue
@@ -425,7 +434,9 @@ func noteImage(w *World, t *Turn, e podEngine, image string) error {
 			err = &AttrError{Attr: "image", Summary: "Archive is not there", Err: fmt.Errorf("%s %s will not be there by then", scheme, quote(file))}
 		}
 		if err == nil {
-			body.ID, err = e.archiveID(image)
+			var inside archivedImage
+			inside, err = e.archived(image)
+			body = imageBody{ID: inside.id, Names: &inside.names}
 		}
 		if err != nil {
 			return err

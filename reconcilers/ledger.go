@@ -192,7 +192,9 @@ func ByProductTitle(sort string) string {
 // ByProductText says what becomes of a by-product.
 func ByProductText(t *Turn) string {
 	k, ok := t.work.(*pkgWork)
-	switch {
+	switch why := ByProductLeft(t); {
+	case why != "":
+		return "left as it is: " + why
 	case ok && k.takes():
 		return k.sweepText()
 	case ok:
@@ -201,6 +203,15 @@ func ByProductText(t *Turn) string {
 		return "removed: nothing needs it any more"
 	}
 	return "its owner follows the directory it lies in"
+}
+
+// ByProductLeft says why a by-product that nothing declared needs any more stays on the
+// host; "" for one that does not, or of which the plan has nothing to say.
+func ByProductLeft(t *Turn) string {
+	if k, ok := t.work.(*soleWork[imageState]); ok && !t.Acts {
+		return k.g.reason
+	}
+	return ""
 }
 
 // sweepTurn is the removal of one made directory that no glyph is about.

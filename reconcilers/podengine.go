@@ -92,6 +92,7 @@ type pod struct {
 	}
 	State struct {
 		Running   bool
+		Paused    bool
 		Status    string
 		ExitCode  int
 		Error     string
@@ -123,6 +124,10 @@ func (p *pod) mark() string {
 	}
 	return p.Config.Labels[labelMake]
 }
+
+// up says that it was started and has not ended: one that is paused counts, of which
+// only docker says that it runs.
+func (p *pod) up() bool { return p.State.Running || p.State.Paused }
 
 // networks are the names of those it is on.
 func (p *pod) networks() []string {

@@ -32,6 +32,8 @@ type imageState struct {
 // An imageBody is the ledger's line about an image.
 type imageBody struct {
 	ID string `json:"id,omitempty"`
+	// Names is how many names an archive gives its image; nil where that is not known.
+	Names *int `json:"names,omitempty"`
 }
 
 // archiveOf parts the name of an image that is in a file.
@@ -61,11 +63,11 @@ func (e podEngine) imageLabels(ctx context.Context, id string) (map[string]strin
 // up by the id that it has inside.
 func (e podEngine) imageID(ctx context.Context, image string) (string, error) {
 	if _, _, ok := archiveOf(image); ok {
-		inside, err := e.archiveID(image)
-		if inside == "" || err != nil {
+		inside, err := e.archived(image)
+		if inside.id == "" || err != nil {
 			return "", err
 		}
-		image = inside
+		image = inside.id
 	}
 	out, err := e.ask(ctx, "image", "inspect", "--format", "{{.Id}}", image)
 	var failed *CommandError
@@ -106,22 +108,28 @@ func (e podEngine) bring(ctx context.Context, image string) (string, error) {
 	return image, err
 }
 
-// archiveID is the id of the image in an archive; "" where the file is not there.
-func (e podEngine) archiveID(image string) (string, error) {
+// An archivedImage is the image in an archive.
+type archivedImage struct {
+	id    string
+	names int // how many it is given
+}
+
+// archived is the image in an archive; none where the file is not there.
+func (e podEngine) archived(image string) (archivedImage, error) {
 	_, file, _ := archiveOf(image)
 	f, err := os.Open(filepath.Join(e.w.Host.Root, file))
 	if errors.Is(err, os.ErrNotExist) {
-		return "", nil
+		return archivedImage{}, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("read %s: %w", quote(file), bare(err))
+		return archivedImage{}, fmt.Errorf("read %s: %w", quote(file), bare(err))
 	}
 	defer f.Close()
-	id, err := readArchive(f)
+	inside, err := readArchive(f)
 	if err != nil {
-		return "", fmt.Errorf("read %s: %w", quote(file), err)
+		return archivedImage{}, fmt.Errorf("read %s: %w", quote(file), err)
 	}
-	return id, nil
+	return inside, nil
 }
 
 var errNotImage = errors.New("it is not an archive of one image")
@@ -130,19 +138,19 @@ var errNotImage = errors.New("it is not an archive of one image")
 const maxManifest = 4 << 20
 
 // readArchive finds the id of an archive's image: the hash of its configuration.
-func readArchive(f io.Reader) (string, error) {
+func readArchive(f io.Reader) (archivedImage, error) {
 	buffered := bufio.NewReader(f)
 	if magic, _ := buffered.Peek(2); string(magic) == "\x1f\x8b" {
 		zipped, err := gzip.NewReader(buffered)
 		if err != nil {
-			return "", fmt.Errorf("%w: %w", errNotImage, err)
+			return archivedImage{}, fmt.Errorf("%w: %w", errNotImage, err)
 		}
 		return readTar(tar.NewReader(zipped))
 	}
 	return readTar(tar.NewReader(buffered))
 }
 
-func readTar(t *tar.Reader) (string, error) {
+func readTar(t *tar.Reader) (image archivedImage, err error) {
 	small := map[string][]byte{}
 	for {
 		head, err := t.Next()
@@ -150,35 +158,45 @@ func readTar(t *tar.Reader) (string, error) {
 			break
 		}
 		if err != nil {
-			return "", fmt.Errorf("%w: %w", errNotImage, err)
+			return image, fmt.Errorf("%w: %w", errNotImage, err)
 		}
 		if head.Typeflag != tar.TypeReg || head.Size > maxManifest || len(small) > 1000 {
 			continue
 		}
 		data, err := io.ReadAll(t)
 		if err != nil {
-			return "", fmt.Errorf("%w: %w", errNotImage, err)
+			return image, fmt.Errorf("%w: %w", errNotImage, err)
 		}
 		small[path.Clean(head.Name)] = data
 	}
 	if data, ok := small["manifest.json"]; ok {
-		var list []struct{ Config string }
-		if err := json.Unmarshal(data, &list); err != nil || len(list) != 1 {
-			return "", errNotImage
+		var list []struct {
+			Config   string
+			RepoTags []string
 		}
-		return strings.TrimSuffix(path.Base(list[0].Config), ".json"), nil
+		if err := json.Unmarshal(data, &list); err != nil || len(list) != 1 {
+			return image, errNotImage
+		}
+		return archivedImage{strings.TrimSuffix(path.Base(list[0].Config), ".json"), len(list[0].RepoTags)}, nil
 	}
-	type descriptor struct{ Digest string }
+	type descriptor struct {
+		Digest      string
+		Annotations map[string]string
+	}
 	var index struct{ Manifests []descriptor }
 	var manifest struct{ Config descriptor }
 	blob := func(d descriptor) []byte { return small["blobs/"+strings.ReplaceAll(d.Digest, ":", "/")] }
 	if err := json.Unmarshal(small["index.json"], &index); err != nil || len(index.Manifests) != 1 {
-		return "", errNotImage
+		return image, errNotImage
 	}
 	if err := json.Unmarshal(blob(index.Manifests[0]), &manifest); err != nil || manifest.Config.Digest == "" {
-		return "", errNotImage
+		return image, errNotImage
 	}
-	return strings.TrimPrefix(manifest.Config.Digest, "sha256:"), nil
+	image.id = strings.TrimPrefix(manifest.Config.Digest, "sha256:")
+	if index.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != "" {
+		image.names = 1
+	}
+	return image, nil
 }
 
 // images keeps the images that golem pulled: by-products of containers, which go when no
@@ -219,26 +237,81 @@ func (imageOwner) move(ctx context.Context, w *World, _ Store, m motion[imageSta
 		_, err := e.bring(ctx, image)
 		return err
 	}
-	return e.removeImage(ctx, image, m.from.ID)
+	body := imageBody{ID: m.from.ID}
+	for _, change := range m.step.Ledger { // it forgets the image
+		if change.Sort != imageSort || change.Before == nil {
+			continue
+		}
+		if err := json.Unmarshal(change.Before.Body, &body); err != nil {
+			return fmt.Errorf("read what is known of the image %s: %w", image, err)
+		}
+	}
+	return e.removeImage(ctx, image, body)
 }
 
-// removeImage removes an image unless a container is made from it. One from an archive is
-// known by its id alone.
-func (e podEngine) removeImage(ctx context.Context, image, id string) error {
+// removeImage removes an image unless somebody has a use for it. One from an archive is
+// known by its id alone, and goes by its names: the engine takes it by the id only if it
+// has no more than one.
+func (e podEngine) removeImage(ctx context.Context, image string, body imageBody) error {
+	names := []string{image}
 	if _, _, archive := archiveOf(image); archive {
-		image = id
+		image = body.ID
+		names = []string{body.ID}
 	}
 	there, err := e.imageID(ctx, image)
 	if err != nil || there == "" {
 		return err
 	}
-	if users, err := e.users(ctx, there); err != nil || len(users) > 0 {
+	if why, err := e.inUse(ctx, there, body); err != nil || why != "" {
 		return err
 	}
-	if _, err := e.do(ctx, false, "rmi", image); err != nil {
+	if image == body.ID {
+		tags, err := e.tags(ctx, there)
+		if err != nil {
+			return err
+		}
+		if len(tags) > 0 {
+			names = tags
+		}
+	}
+	if _, err := e.do(ctx, false, append([]string{"rmi"}, names...)...); err != nil {
 		return fmt.Errorf("remove the image %s: %w", image, err)
 	}
 	return nil
+}
+
+// tags are the names of an image.
+func (e podEngine) tags(ctx context.Context, id string) ([]string, error) {
+	out, err := e.ask(ctx, "image", "inspect", "--format", "{{json .RepoTags}}", id)
+	if err != nil {
+		return nil, err
+	}
+	var tags []string
+	if err := json.Unmarshal([]byte(strings.TrimSpace(out)), &tags); err != nil {
+		return nil, fmt.Errorf("ask %s about the image %s: %w", e.name, shortID(id), err)
+	}
+	return tags, nil
+}
+
+// inUse says what somebody uses an image that golem pulled for; "" for nothing. One from an
+// archive that has more names than that gave it is somebody's by now; one that was pulled by
+// its name loses that name, and no other.
+func (e podEngine) inUse(ctx context.Context, id string, body imageBody) (string, error) {
+	users, err := e.users(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if len(users) > 0 {
+		return nounNames("container", users) + map[bool]string{true: " is", false: " are"}[len(users) == 1] + " made from it", nil
+	}
+	if body.ID == "" || body.Names == nil {
+		return "", nil
+	}
+	tags, err := e.tags(ctx, id)
+	if err != nil || len(tags) <= *body.Names {
+		return "", err
+	}
+	return "somebody gave it another name: it is called " + sentence(tags), nil
 }
 
 // users are the containers made from an image, by name, less those of golem's that the
@@ -290,17 +363,16 @@ func (r images) Sweep(ctx context.Context, w *World) ([]*Turn, error) {
 			}
 			now.There = out != ""
 		}
-		to := now
+		to, why := now, ""
 		if now.There {
-			users, err := e.users(ctx, now.ID)
-			if err != nil {
+			if why, err = e.inUse(ctx, now.ID, body); err != nil {
 				return nil, err
 			}
-			if len(users) == 0 {
+			if why == "" {
 				to = imageState{}
 			}
 		}
-		turns = append(turns, r.sweepTurn(w, entry.Resource, now, to))
+		turns = append(turns, r.sweepTurn(w, entry.Resource, now, to, why))
 	}
 	slices.SortFunc(turns, func(a, b *Turn) int { return strings.Compare(a.Resource, b.Resource) })
 	return turns, nil
@@ -312,12 +384,13 @@ func (r images) There(w *World, resource string) (bool, error) {
 	return s.There, err
 }
 
-// sweepTurn is a turn about a by-product, which the ledger forgets with it.
-func (r sole[S]) sweepTurn(w *World, resource string, now, to S) *Turn {
+// sweepTurn is a turn about a by-product, which the ledger forgets with it; left says why it
+// stays.
+func (r sole[S]) sweepTurn(w *World, resource string, now, to S, left string) *Turn {
 	t := &Turn{Request: Request{Sort: r.sort, Resource: resource, Late: true}, Seen: soleSight(encode(now)), Leaves: to}
 	t.Acts = string(encode(now)) != string(encode(to))
 	t.Step = &state.Step{Sort: r.sort, Resource: resource, Inverse: encode(now), Expect: encode(to)}
-	t.work = &soleWork[S]{m: motion[S]{resource: resource, from: now, to: to}}
+	t.work = &soleWork[S]{m: motion[S]{resource: resource, from: now, to: to}, g: goal[S]{reason: left}}
 	setEntry[struct{}](t, w, r.sort, resource, nil)
 	return t
 }

@@ -37,7 +37,7 @@ func tarOf(t *testing.T, files ...string) []byte {
 func TestArchivesSayTheirImagesID(t *testing.T) {
 	oci := []string{
 		"oci-layout", "{}", "blobs/sha256/aa", `{"config":{"digest":"sha256:cc"}}`,
-		"index.json", `{"manifests":[{"digest":"sha256:aa"}]}`, "blobs/sha256/cc", "{}",
+		"index.json", `{"manifests":[{"digest":"sha256:aa","annotations":{"org.opencontainers.image.ref.name":"x:1"}}]}`, "blobs/sha256/cc", "{}",
 	}
 	docker := []string{"dd.json", "{}", "manifest.json", `[{"Config":"dd.json","RepoTags":["x:1"]}]`}
 	var zipped bytes.Buffer
@@ -56,9 +56,9 @@ func TestArchivesSayTheirImagesID(t *testing.T) {
 		"several images":  {tarOf(t, "index.json", `{"manifests":[{"digest":"sha256:a"},{"digest":"sha256:b"}]}`), ""},
 		"no manifest":     {tarOf(t, "index.json", `{"manifests":[{"digest":"sha256:a"}]}`), ""},
 	} {
-		id, err := readArchive(bytes.NewReader(c.data))
-		if id != c.id || (err == nil) != (c.id != "") || err != nil && !errors.Is(err, errNotImage) {
-			t.Errorf("%s: %q, %v", name, id, err)
+		image, err := readArchive(bytes.NewReader(c.data))
+		if id := image.id; id != c.id || (image.names == 1) != (err == nil) || (err == nil) != (c.id != "") || err != nil && !errors.Is(err, errNotImage) {
+			t.Errorf("%s: %+v, %v", name, image, err)
 		}
 	}
 }

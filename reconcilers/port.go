@@ -323,3 +323,9 @@ func encode(v any) json.RawMessage {
 
 // IsBase says whether a glyph is the whole object at a path, not an edit of it.
 func (k Kind) IsBase() bool { return k.base != nil }
+
+// Loosens says whether a turn may have something on the host let go of what it holds, and
+// not only what the turn is about. Containers and networks tell themselves what they do.
+func Loosens(t *Turn) bool {
+	return t.Acts && t.Wild && t.Sort != ContainerSort && t.Sort != NetworkSort
+}

@@ -49,6 +49,10 @@ type World struct {
 	// host: what is not there now may be by then.
 	Stirred bool
 
+	// Loose says, of such a world, that programs run before this turn that may let go of what
+	// they hold, like a port.
+	Loose bool
+
 	// Timeout bounds one external command.
 	Timeout time.Duration
 

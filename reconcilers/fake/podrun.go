@@ -60,7 +60,7 @@ func (r *podRun) act(args []string) (string, error) {
 	switch verb {
 	case "create":
 		return r.create(options, words)
-	case "start", "stop", "rename", "rm":
+	case "start", "stop", "rename", "rm", "pause", "unpause":
 		return "", r.change(verb, words, len(options["force"]) > 0)
 	case "pull", "load":
 		return "", r.pull(append(options["input"], words...)[0])
@@ -201,16 +201,25 @@ func (r *podRun) tell(c *Container) any {
 	}
 	policy, count, _ := strings.Cut(c.Restart, ":")
 	retries, _ := strconv.Atoi(count)
-	status := map[bool]string{true: "running", false: "exited"}[c.Running]
 	return map[string]any{
 		"Id": c.ID, "Name": name, "Image": r.sha(c.Image),
 		"Config": map[string]any{"Image": ref, "Cmd": c.Cmd, "Env": c.Env, "Labels": c.Labels},
-		"State":  map[string]any{"Running": c.Running, "Status": status, "ExitCode": c.Code, "StartedAt": strconv.Itoa(c.Started)},
+		"State":  map[string]any{"Running": c.Running && (!c.Paused || r.engine == "docker"), "Paused": c.Paused, "Status": status(c), "ExitCode": c.Code, "StartedAt": strconv.Itoa(c.Started)},
 		"HostConfig": map[string]any{
 			"NetworkMode": c.Mode, "RestartPolicy": map[string]any{"Name": policy, "MaximumRetryCount": retries}, "PortBindings": ports,
 		},
 		"Mounts": mounts, "NetworkSettings": map[string]any{"Networks": networks},
 	}
+}
+
+func status(c *Container) string {
+	switch {
+	case c.Paused:
+		return "paused"
+	case c.Running:
+		return "running"
+	}
+	return "exited"
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {
@@ -228,6 +237,9 @@ func (r *podRun) inspectImage(format, name string) (string, error) {
 		return "", podError(name + ": image not known")
 	case format == "{{.Id}}":
 		return r.sha(i.ID) + "\n", nil
+	case format == "{{json .RepoTags}}":
+		names, _ := json.Marshal(i.Names)
+		return string(names) + "\n", nil
 	}
 	labels, _ := json.Marshal(i.Labels)
 	return string(labels) + "\n", nil
@@ -324,6 +336,9 @@ func (r *podRun) change(verb string, words []string, force bool) error {
 	}
 	switch verb {
 	case "start":
+		if c.Paused {
+			return podError("container state improper")
+		}
 		r.m.Next++
 		c.Running, c.Started, c.Code = true, r.m.Next, 0
 		if len(c.Cmd) > 1 && c.Cmd[0] == "end" {
@@ -331,7 +346,15 @@ func (r *podRun) change(verb string, words []string, force bool) error {
 			c.Code, _ = strconv.Atoi(c.Cmd[1])
 		}
 	case "stop":
+		if c.Paused {
+			return podError("is running or paused, refusing to clean up: container state improper")
+		}
 		c.Running = false
+	case "pause", "unpause":
+		if !c.Running || c.Paused == (verb == "pause") {
+			return podError("can only pause what runs, and let go on what is paused: container state improper")
+		}
+		c.Paused = verb == "pause"
 	case "rename":
 		if r.find(words[1]) != nil {
 			return podError("name " + words[1] + " is in use")

@@ -48,7 +48,7 @@ type Container struct {
 	Mode                 string
 	Restart              string
 	Anonymous            string // a volume that came with it
-	Running              bool
+	Running, Paused      bool
 	Started              int
 	Code                 int
 	Data                 string // what was written inside
@@ -136,7 +136,7 @@ func (p *Pods) Print() string {
 			env := slices.Clone(c.Env)
 			slices.Sort(env)
 			lines = append(lines, fmt.Sprintf("%s container %s %s %s %v %v %v %v %v %v %s %v %s", engine, c.Name, id, c.Ref, c.Cmd, env,
-				labels, c.Ports, c.Mounts, nets, c.Restart, c.Running, c.Data))
+				labels, c.Ports, c.Mounts, nets, c.Restart, status(c), c.Data))
 		}
 		for _, n := range e.Networks {
 			id, labels := n.ID, maps.Clone(n.Labels)
