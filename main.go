@@ -47,6 +47,10 @@ func run(args []string, stdin, stdout, stderr *os.File) int {
 	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
 		ends = append(ends, syscall.SIGHUP)
 	}
+	if err := os.Setenv("PATH", wholePath(os.Getenv("PATH"))); err != nil {
+		fmt.Fprintln(stderr, "golem: set PATH:", err)
+		return exitError
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	go func() {
@@ -61,6 +65,18 @@ func run(args []string, stdin, stdout, stderr *os.File) int {
 	a := &app{stdin: stdin, out: stdout, err: stderr}
 	err := a.command().Run(ctx, args)
 	return a.finish(err)
+}
+
+// wholePath adds to a search path what is missing of the usual one, behind what it has: cron's
+// has neither useradd nor what dpkg wants to find.
+func wholePath(path string) string {
+	dirs := strings.FieldsFunc(path, func(r rune) bool { return r == ':' })
+	for _, dir := range []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"} {
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return strings.Join(dirs, ":")
 }
 
 // An app is one invocation of golem.

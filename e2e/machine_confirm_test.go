@@ -75,6 +75,7 @@ func TestConfirmedRunStays(t *testing.T) {
 	m.apply()
 	m.destroy()
 	m.same("after all", found)
+	pagesOnALiveHost(t, m)
 }
 
 func TestUnconfirmedRunIsTakenBack(t *testing.T) {

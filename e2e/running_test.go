@@ -82,7 +82,7 @@ func TestRunningPagesSnippetsDoWhatThePageSays(t *testing.T) {
 	t.Run("cron", func(t *testing.T) {
 		r := newRunner(t)
 		r.sh(t, snippet(t, page, "cron"))
-		line := command(t, r, "cron.d/golem", `(?m)^17 \* \* \* \* root (golem .*)$`)
+		line := command(t, r, "cron.d/golem", `(?m)^17 \* \* \* \* root /usr/local/bin/(golem .*)$`)
 		if out := r.sh(t, line); !strings.Contains(out, "file:/etc/motd") {
 			t.Errorf("the first run says\n%s", out)
 		}
