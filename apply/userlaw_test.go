@@ -148,20 +148,24 @@ func drawUserScroll(t *rapid.T) *scrolls.Scroll {
 		groups = append(groups, "crew")
 	}
 	var there []any
-	for i, name := range []string{"ada", "bob", "cat"} {
+	for i, name := range []string{"ada", "bob", "cat", "dan"} {
 		if rapid.IntRange(0, 2).Draw(t, "declares "+name) == 0 {
 			continue
 		}
 		there = append(there, name)
 		add(glyph("user", drawUserAttrs(t, name, 600+i, groups)))
 	}
-	for _, p := range []string{"/srv/x", "/srv/deep/y", "/home/ada/notes", "/home/cat/.profile"} {
-		// One in a home goes with its user: else the home would stay for it.
-		if user, _, home := strings.Cut(strings.TrimPrefix(p, "/home/"), "/"); home && user != "" && !slices.Contains(there, any(user)) {
+	for _, p := range []string{"/srv/x", "/srv/deep/y", "/home/ada/notes", "/home/cat/.profile", "/home/cat/.config/deep/z"} {
+		// What stands in the place of the skeleton's goes with its user: it would be found
+		// otherwise if it came before.
+		if p == "/home/cat/.profile" && !slices.Contains(there, any("cat")) {
 			continue
 		}
-		if len(there) > 0 && rapid.IntRange(0, 2).Draw(t, p) == 0 {
-			a := scrolls.Attrs{"path": p, "content": rapid.SampledFrom([]string{"", "x\n"}).Draw(t, "content"), "owner": rapid.SampledFrom(there).Draw(t, "owner")}
+		if rapid.IntRange(0, 2).Draw(t, p) == 0 {
+			a := scrolls.Attrs{"path": p, "content": rapid.SampledFrom([]string{"", "x\n"}).Draw(t, "content")}
+			if len(there) > 0 && rapid.Bool().Draw(t, "owned") {
+				a["owner"] = rapid.SampledFrom(there).Draw(t, "owner")
+			}
 			if rapid.Bool().Draw(t, "grouped") {
 				a["group"] = rapid.SampledFrom(groups).Draw(t, "group")
 			}
@@ -190,6 +194,9 @@ func drawUserAttrs(t *rapid.T, name string, uid int, groups []any) scrolls.Attrs
 	maybe("expires", "2031-12-31")
 	maybe("locked", true)
 	maybe("password", "$6$salt$hash")
+	if name == "dan" {
+		a["home"] = "/srv/deep/homes/dan" // below what golem makes on the way
+	}
 	if name == "cat" { // whose home golem makes
 		maybe("authorized_keys", []any{lawKeyText + "one"}, []any{lawKeyText + "one", lawKeyText + "two"})
 	}

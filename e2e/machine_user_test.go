@@ -126,7 +126,7 @@ func TestUserInUseIsLeftAndNamed(t *testing.T) {
 	m.declare("group \"crew\" {}\nuser \"ann\" { groups = [\"crew\"] }\nuser \"bob\" {}\nuser \"cat\" {}\n")
 	m.apply()
 	m.sh("touch /srv/hers && chown ann /srv/hers && chgrp crew /srv/hers && runuser -u bob -- touch /home/bob/new")
-	m.must("systemd-run", "--unit=held", "--uid=cat", "/bin/sleep", "infinity")
+	m.must("systemd-run", "--unit=held", "--property=Type=exec", "--uid=cat", "/bin/sleep", "infinity")
 	plan := m.plan("--destroy")
 	says(t, plan, "- user:ann forget golem made it, and it is in use; left: /srv/hers")
 	says(t, plan, "- group:crew forget golem made it, and it is in use; left: its member ann, /srv/hers")
@@ -171,6 +171,53 @@ scroll "files" {
 	if m.run("id", "ann").code == 0 || m.run("getent", "group", "crew").code == 0 {
 		t.Error("ann or crew is still there")
 	}
+	m.destroy()
+	m.same("after destroy", found)
+
+	// A found user that goes back to its group lets go of one that goes.
+	m.must("useradd", "eve")
+	found = m.print()
+	m.declare("group \"crew\" {}\nuser \"eve\" { group = \"crew\" }\n")
+	m.apply()
+	says(t, m.plan("--destroy"), "- group:crew remove golem made it")
+	m.declare("user \"eve\" { group = \"crew\" }\n")
+	says(t, m.golem(1, "plan", site).stderr, "Golem made the group crew, and no glyph declares it any more")
+	m.destroy()
+	m.same("after destroy of eve's group", found)
+}
+
+// A home is a directory on the way to a file in it before its user comes, and after it went.
+func TestUserComesToAHomeThatGolemMade(t *testing.T) {
+	t.Parallel()
+	m := boot(t)
+	found := m.print()
+	conf := "file \"/srv/homes/ann/.config/app/conf\" { content = \"x\\n\" }\n"
+	users := "user \"ann\" { home = \"/srv/homes/ann\" }\nuser \"bob\" { home = \"/srv/homes/bob\" }\n"
+	m.declare(conf + users)
+	says(t, m.golem(1, "plan", site).stderr, "move user:ann up")
+	owners := func() string {
+		return m.must("stat", "-c", "%U %a", "/srv/homes", "/srv/homes/ann", "/srv/homes/ann/.config", "/srv/homes/ann/.config/app", "/srv/homes/ann/.config/app/conf")
+	}
+	m.declare(conf)
+	m.apply()
+	alone := m.print()
+	m.declare(users + conf)
+	says(t, m.plan(), "home /srv/homes/ann (golem made it on the way to something else; it becomes the user's)")
+	m.apply()
+	if is := owners(); is != "root 755\nann 755\nann 755\nann 755\nroot 644\n" || !m.exists("/srv/homes/ann/.profile") {
+		t.Errorf("owners and modes are\n%s", is)
+	}
+	says(t, m.plan(), "No changes.")
+	m.declare(users + "file \"/srv/homes/ann/.profile\" { content = \"mine\\n\" }\n" + conf)
+	m.apply()
+	m.declare(conf)
+	says(t, m.plan(), "- user:ann remove golem made it; its home /srv/homes/ann stays for /srv/homes/ann/.config/app/conf, as a directory made on the way")
+	m.apply()
+	if diff := difference(timeless(alone), timeless(m.print())); diff != "" {
+		t.Errorf("the host with the file alone is not as it was:\n%s", diff)
+	}
+	m.declare(users)
+	m.apply()
 	m.destroy()
 	m.same("after destroy", found)
 }

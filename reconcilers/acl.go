@@ -153,11 +153,14 @@ func (a acl) strip(all, drop []grant, mask int) acl {
 		return a
 	}
 	was, next := a.mask(), a
-	every, rest := 0, 0
+	every, rest := 0, 0    // that golem wrote
+	present, stays := 0, 0 // that its entries say by now
 	for _, g := range all {
 		every |= max(g.perm, 0)
+		present |= max(a.perm(g.tag, g.id), 0)
 		if !slices.Contains(drop, g) {
 			rest |= max(g.perm, 0)
+			stays |= max(a.perm(g.tag, g.id), 0)
 		}
 	}
 	for _, g := range drop {
@@ -177,6 +180,8 @@ func (a acl) strip(all, drop []grant, mask int) acl {
 	switch was {
 	case beneath | every:
 		is = beneath | rest
+	case beneath | present:
+		is = beneath | stays
 	case a.union():
 		is = next.union()
 	default:

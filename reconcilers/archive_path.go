@@ -110,7 +110,7 @@ func (w *World) given(n Node) (Node, error) {
 	if n.Lent == nil {
 		return n, nil
 	}
-	there, err := w.packageThere(n.Lent.Package)
+	there, err := w.lenderThere(n.Lent.lender())
 	if err != nil || there {
 		return n, err
 	}

@@ -144,7 +144,7 @@ func (w *World) masksBeneath(path string, on grants) (access, standard int, err 
 	if err := json.Unmarshal(rec.After, &left); err != nil {
 		return access, standard, err
 	}
-	if left.Node.Xattrs == nil {
+	if left.Node.Type != File && left.Node.Type != Dir {
 		return access, standard, nil
 	}
 	access, standard = nodeACL(left.Node).mask(), noList

@@ -160,7 +160,7 @@ func (w *World) groupInUse(name string, s groupState) ([]string, error) {
 	}
 	var use []string
 	for _, line := range all[passwdFile] {
-		if user := field(line, 0); idOf(line, pwGID) == s.gid() && !w.userGoes(user) {
+		if user := field(line, 0); idOf(line, pwGID) == s.gid() && !w.parts(user, s.gid()) {
 			use = append(use, "the primary group of "+user)
 		}
 	}
@@ -173,10 +173,11 @@ func (w *World) groupInUse(name string, s groupState) ([]string, error) {
 	return append(use, more...), err
 }
 
-// userGoes says whether the run takes a user away before this.
-func (w *World) userGoes(name string) bool {
-	s, ok := soleUsers.foreseen(w, name)
-	return ok && !s.There
+// parts says whether the run takes a user away before this, or gives it another primary
+// group.
+func (w *World) parts(user string, gid int) bool {
+	s, ok := soleUsers.foreseen(w, user)
+	return ok && (!s.There || s.gid() != gid)
 }
 
 // leaves says whether the run takes a user out of a group before this.

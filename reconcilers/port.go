@@ -174,7 +174,7 @@ type Turn struct {
 
 	reckoned reckoning // what was worked out of bytes alone
 	work     any       // what a reconciler other than surfaces works with
-	// lender is the package whose file was found at the path, and lent says that it is
+	// lender is the package or user whose file was found at the path, and lent says that it is
 	// there.
 	lender string
 	lent   bool
@@ -221,7 +221,7 @@ var Reconcilers = map[string]Reconciler{
 	PathSort: surfaces{}, PackageSort: packages{}, UnitSort: units{}, processSort: processes{},
 	commandSort:   commandKeeper{sole[commandState]{sort: commandSort, own: commands{}}},
 	ContainerSort: containerKeeper, NetworkSort: networkKeeper, imageSort: imageKeeper,
-	userSort: soleUsers, groupSort: soleGroups, accessSort: sole[grantState]{sort: accessSort, own: accesses{}}, archiveSort: unpackings{},
+	userSort: userKeeper{soleUsers}, groupSort: soleGroups, accessSort: sole[grantState]{sort: accessSort, own: accesses{}}, archiveSort: unpackings{},
 }
 
 // Kinds returns what the language needs of every kind.
@@ -295,12 +295,19 @@ func Batch(turns []*Turn) []*Turn {
 func lateRank(sort string) int { return slices.Index([]string{PathSort, userSort, groupSort}, sort) }
 
 // SortLate puts the turns of a last wave in order: what may hold files first, then
-// paths, deepest first, then users and groups.
+// paths, deepest first, then users and groups, and what lies above the users' homes.
 func SortLate(turns []*Turn) {
+	homes := homesOf(turns)
+	rank := func(t *Turn) int {
+		if t.Sort == PathSort && slices.ContainsFunc(homes, func(home string) bool { return beneath(home, t.Resource) }) {
+			return lateRank(groupSort) + 1
+		}
+		return lateRank(t.Sort)
+	}
 	sort.SliceStable(turns, func(i, j int) bool {
 		a, b := turns[i], turns[j]
-		if rank := lateRank(a.Sort) - lateRank(b.Sort); rank != 0 {
-			return rank < 0
+		if by := rank(a) - rank(b); by != 0 {
+			return by < 0
 		}
 		if a.Sort != b.Sort {
 			return a.Sort < b.Sort

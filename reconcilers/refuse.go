@@ -106,7 +106,7 @@ func checkFlags(p string, n Node) error {
 // the path that would stop the turn half way.
 func (s surfaces) Fit(w *World, t *Turn) error {
 	if t.lender != "" {
-		there, err := w.packageThere(t.lender)
+		there, err := w.lenderThere(t.lender)
 		if err != nil {
 			return err
 		}
@@ -259,7 +259,7 @@ func (w *World) noteParent(t *Turn, dir string) error {
 	}
 	n.Links, n.Mtime, n.Mount = 0, 0, false
 	body := &ledgerBody{Node: n}
-	if l := w.loans()[dir]; l != nil && l.Before.Type == Absent {
+	if l := w.loans()[dir]; l != nil && l.Package != "" && l.Before.Type == Absent {
 		body.Lent = l.Package
 	}
 	t.setLedger(w, dir, body)

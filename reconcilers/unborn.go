@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"golem/scrolls"
@@ -55,7 +56,7 @@ func madeLater(name string, id int) string {
 func (w *World) userFor(g *scrolls.Glyph, attr, name string) (int, error) {
 	uid, err := w.Host.userID(name)
 	if err == nil {
-		return uid, nil
+		return uid, w.goes(g, attr, "user", name)
 	}
 	maker := w.Declares(userSort, name)
 	if err := w.born(g, attr, "user", name, maker); err != nil || maker != nil && !w.Acts {
@@ -68,7 +69,7 @@ func (w *World) userFor(g *scrolls.Glyph, attr, name string) (int, error) {
 func (w *World) groupFor(g *scrolls.Glyph, attr, name string) (int, error) {
 	gid, err := w.Host.groupID(name)
 	if err == nil {
-		return gid, nil
+		return gid, w.goes(g, attr, "group", name)
 	}
 	maker := w.Declares(groupSort, name)
 	if maker == nil {
@@ -85,6 +86,47 @@ func (w *World) groupFor(g *scrolls.Glyph, attr, name string) (int, error) {
 func unknown(attr, what string, err error) error {
 	summary := map[bool]string{true: "Unknown owner", false: "Unknown " + what}[attr == "owner"]
 	return &AttrError{Attr: attr, Summary: summary, Err: err}
+}
+
+// goes refuses a user or group that golem made and that no glyph declares when the run is
+// over: it would go, or be left to nobody.
+func (w *World) goes(g *scrolls.Glyph, attr, what, name string) error {
+	if w.Acts || w.Declares(userSort, name) != nil && what == "user" || w.Declares(groupSort, name) != nil && what == "group" {
+		return nil
+	}
+	made := w.made(what, name)
+	if user := w.made(userSort, name); what == "group" && made == nil && user != nil && w.Declares(userSort, name) == nil && w.ownGroup(name) {
+		made = user // with which its group goes
+	}
+	if made == nil || made.OnUndeclare == "leave" {
+		return nil
+	}
+	return &AttrError{
+		Glyph: g, Attr: attr, Summary: "It goes in this run",
+		Err: fmt.Errorf("golem made the %s %s, and no glyph declares it any more. Declare %s again, or give it up with on_undeclare = \"leave\" before", what, name, made.Key),
+	}
+}
+
+// made is the glyph on record of a user or group that golem made; nil for none.
+func (w *World) made(sort, name string) *scrolls.Glyph {
+	rec := w.Record(sort, name)
+	if rec == nil || len(rec.Layers) == 0 || IsUnknown(rec.Found) {
+		return nil
+	}
+	var found struct {
+		There bool `json:"there"`
+	}
+	if json.Unmarshal(rec.Found, &found) != nil || found.There {
+		return nil
+	}
+	return rec.Layers[0].Glyph
+}
+
+// ownGroup says whether a user's record has a group of its own name, which came with it.
+func (w *World) ownGroup(user string) bool {
+	var left, found userState
+	rec := w.Record(userSort, user)
+	return rec != nil && json.Unmarshal(rec.After, &left) == nil && json.Unmarshal(rec.Found, &found) == nil && left.Own != "" && found.Own == ""
 }
 
 // born refuses a user or group that is made only after the glyph that names it.

@@ -55,8 +55,12 @@ func (k *userWork) home(home string, system bool) error {
 		return err
 	}
 	switch {
+	case n.Type == Dir && !system && k.w.onTheWay(at.real):
+		k.to.MadeHome = at.real
+		k.say("home %s %s", quote(home), homeTaken)
+		return k.w.lookHome(&k.to)
 	case n.Type == Dir:
-		k.say("home %s (it is there already, and left as it is)", quote(home))
+		k.say("home %s %s", quote(home), homeFound)
 		return k.w.lookHome(&k.to)
 	case n.Type != Absent:
 		return wrongAttr("home", "Home cannot be there", "%s is a %s", quote(home), n.Type)
@@ -65,14 +69,7 @@ func (k *userWork) home(home string, system bool) error {
 		return nil
 	}
 	k.to.Home, k.to.MadeHome = true, at.real
-	for _, up := range ancestors(at.real) {
-		if n, err := k.w.look(up); err != nil {
-			return err
-		} else if n.Type == Absent {
-			k.to.MadeUp = slices.Insert(k.to.MadeUp, 0, up)
-		}
-	}
-	k.say("home %s (made)", quote(home))
+	k.say("home %s %s", quote(home), homeMade)
 	return nil
 }
 
@@ -115,35 +112,61 @@ func (w *World) tree(dir string) ([]pkgFile, error) {
 	return files, nil
 }
 
-// homeHolds says whether the home that golem made is there, and what is in it that golem
-// did not put there.
-func (w *World) homeHolds(s userState) (there bool, strange []string, err error) {
+// onTheWay says that golem made a directory on the way to something else.
+func (w *World) onTheWay(dir string) bool {
+	body, ok := w.ledger(dir)
+	return ok && body.Made
+}
+
+// A homeStock is what is in a home that golem made.
+type homeStock struct {
+	there bool
+	home  pkgFile
+	// own is what golem put there with the user, a directory before what is in it.
+	own []pkgFile
+	// declared is what glyphs have in it when the run is over, and way are directories on
+	// the way to that.
+	declared, way []string
+	// strange is what others have put there.
+	strange []string
+}
+
+// stock tells whose what is in a user's home is. needed says what glyphs declare there.
+func (w *World) stock(s userState, needed func(path string) bool) (homeStock, error) {
 	files, err := w.tree(s.MadeHome)
-	if err != nil || len(files) == 0 {
-		return false, nil, err
+	if err != nil || len(files) == 0 || files[0].Node.Type != Dir {
+		return homeStock{}, err
 	}
 	skel, err := w.skel()
 	if err != nil {
-		return true, nil, err
+		return homeStock{}, err
 	}
+	stock := homeStock{there: true, home: files[0]}
 	dir := path.Join(s.MadeHome, sshDir)
 	keys := path.Join(dir, keysName)
 	added := s.Keys != nil && !slices.ContainsFunc(keyLines(*s.Keys), func(key string) bool { return !slices.Contains(s.Added, key) })
 	for _, f := range files[1:] {
 		is, rel := skel[strings.TrimPrefix(f.Path, s.MadeHome)]
+		rel = rel && !slices.Contains(s.Before, f.Path)
 		n := f.Node
 		if over, foreseen := w.over[f.Path]; foreseen {
 			n = over
 		}
 		switch {
-		case n.Type == Absent, strings.HasPrefix(path.Base(f.Path), tempPrefix):
-		case rel && is.Type == n.Type && is.Hash == n.Hash && is.Target == n.Target:
-		case f.Path == keys && added, f.Path == dir && s.MadeSSH && n.Type == Dir:
+		case n.Type == Absent:
+		case needed(f.Path) && n.Type != Dir, needed(f.Path) && (w.isSurface(f.Path) || len(w.heldAt(f.Path)) > 0):
+			stock.declared = append(stock.declared, quote(f.Path))
+		case needed(f.Path) && (rel || w.onTheWay(f.Path) || f.Path == dir && s.MadeSSH):
+			stock.way = append(stock.way, f.Path)
+		case strings.HasPrefix(path.Base(f.Path), tempPrefix),
+			rel && is.Type == n.Type && is.Hash == n.Hash && is.Target == n.Target,
+			f.Path == keys && added, f.Path == dir && s.MadeSSH && n.Type == Dir:
+			stock.own = append(stock.own, f)
 		default:
-			strange = append(strange, quote(f.Path))
+			stock.strange = append(stock.strange, quote(f.Path))
 		}
 	}
-	return true, strange, nil
+	return stock, nil
 }
 
 // skel is what a new home begins with, by its path below the home.
@@ -161,14 +184,14 @@ func (w *World) skel() (map[string]Node, error) {
 	return skel, nil
 }
 
-// newHome lists what a new home is made of, with what is in the skeleton.
+// newHome lists what a new home is made of, with what is in the skeleton; of one that was
+// there on the way to something, what is not in it yet.
 func (w *World) newHome(s userState) ([]pkgFile, error) {
-	var files []pkgFile
-	for _, up := range s.MadeUp {
-		files = append(files, pkgFile{up, Node{Type: Dir, Mode: defaultDirMode, UID: w.Host.UID, GID: w.Host.GID, Flags: Any}})
-	}
+	files := slices.Clone(s.Up)
 	uid, gid := s.uid(), s.gid()
-	files = append(files, pkgFile{s.MadeHome, Node{Type: Dir, Mode: homeMode(w), UID: uid, GID: gid, Flags: Any}})
+	if len(s.Hands) == 0 {
+		files = append(files, pkgFile{s.MadeHome, Node{Type: Dir, Mode: homeMode(w), UID: uid, GID: gid, Flags: Any}})
+	}
 	skel, err := w.tree(skelDir)
 	if err != nil {
 		return nil, err
@@ -178,11 +201,15 @@ func (w *World) newHome(s userState) ([]pkgFile, error) {
 			continue
 		}
 		n := f.Node
+		p := s.MadeHome + strings.TrimPrefix(f.Path, skelDir)
+		if slices.Contains(s.Before, p) {
+			continue
+		}
 		n.UID, n.GID, n.Xattrs, n.Links = uid, gid, nil, 0
 		if n.Type == File {
 			n.local = path.Join(w.Host.Root, f.Path)
 		}
-		files = append(files, pkgFile{s.MadeHome + strings.TrimPrefix(f.Path, skelDir), n})
+		files = append(files, pkgFile{p, n})
 	}
 	return files, nil
 }
@@ -194,36 +221,6 @@ func (w *World) makeHome(ctx context.Context, store Store, step *state.Step, s u
 		return err
 	}
 	return w.putFiles(ctx, keepWith(store, step), files, func(string, Node) bool { return false })
-}
-
-// dropHome removes a home that golem made, with what golem put there. What else is in it
-// stays, and the home with it.
-func (w *World) dropHome(ctx context.Context, store Store, step *state.Step, s userState) error {
-	_, strange, err := w.homeHolds(s)
-	if err != nil || len(strange) > 0 {
-		return err
-	}
-	files, err := w.tree(s.MadeHome)
-	if err != nil {
-		return err
-	}
-	slices.Reverse(files) // what is below a directory before it
-	for _, up := range slices.Backward(s.MadeUp) {
-		if n, err := w.Host.observe(w.d, up, 0); err != nil {
-			return err
-		} else if n.Type == Dir && !w.Needed(up) {
-			files = append(files, pkgFile{up, n})
-		}
-	}
-	b := w.Host.newBatch(w.Blobs, keepWith(store, step), len(files))
-	defer b.close()
-	w.d.drop(s.MadeHome)
-	for _, f := range files {
-		if _, err := b.run(ctx, []*shift{{path: f.Path, from: f.Node, to: absent(), temp: tempName(), yields: true}}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // setting is a value in a file of NAME VALUE or NAME=VALUE lines.

@@ -16,20 +16,25 @@ func (users) capture(_ context.Context, w *World, store Store, m motion[userStat
 		return nil
 	}
 	s := m.from
-	files, err := w.tree(s.MadeHome)
-	if err == nil {
-		err = w.storeFiles(store, files)
-	}
+	stock, err := w.stock(s, w.Needed)
 	if err != nil {
 		return err
 	}
-	s.Files = files
+	if stock.there && len(m.to.Hands) == 0 {
+		s.Files = append(s.Files, stock.home)
+	}
+	s.Files = append(s.Files, stock.own...)
+	if err := w.storeFiles(store, s.Files); err != nil {
+		return err
+	}
 	m.step.Inverse = encode(s)
 	return nil
 }
 
 // drops says that a motion takes away a home that golem made.
-func drops(m motion[userState]) bool { return m.from.MadeHome != "" && m.to.MadeHome == "" }
+func drops(m motion[userState]) bool {
+	return m.from.MadeHome != "" && (m.to.MadeHome == "" || m.undo && m.from.Home && !m.to.Home)
+}
 
 // move implements owner. What a tool does exactly is done by it; what is left is brought to
 // the lines that are wanted.
@@ -44,7 +49,12 @@ func (u users) move(ctx context.Context, w *World, store Store, m motion[userSta
 	case m.to.There && !m.reverse && !m.from.There:
 		err = u.create(ctx, w, store, m, now)
 	case m.to.There && now.There:
-		err = u.change(ctx, w, m, now)
+		if drops(m) {
+			now.userNotes = m.from.userNotes
+			err = w.dropHome(ctx, store, m, now)
+		} else {
+			err = u.change(ctx, w, m, now)
+		}
 	case !m.to.There && now.There:
 		if now.uid() != m.from.uid() {
 			return fmt.Errorf("remove the user %s: its uid is %d by now, not %d: %w", name, now.uid(), m.from.uid(), ErrMoved)
@@ -167,7 +177,7 @@ func (users) change(ctx context.Context, w *World, m motion[userState], now user
 func (users) remove(ctx context.Context, w *World, store Store, m motion[userState], now userState) error {
 	if drops(m) {
 		now.userNotes = m.from.userNotes
-		if err := w.dropHome(ctx, store, m.step, now); err != nil {
+		if err := w.dropHome(ctx, store, m, now); err != nil {
 			return err
 		}
 		w.forget()
@@ -190,13 +200,16 @@ func (u users) furnish(ctx context.Context, w *World, store Store, m motion[user
 	if err != nil {
 		return err
 	}
-	if m.to.Home && !now.Home && m.to.MadeHome != "" {
+	if hands := handsOf(m); m.to.Home && m.to.MadeHome != "" && (!now.Home || len(hands) > 0) {
 		home := m.to
 		home.Passwd = now.Passwd
-		if len(home.Files) > 0 {
+		if m.undo {
 			err = w.putFiles(ctx, keepWith(store, m.step), home.Files, func(string, Node) bool { return false })
 		} else {
 			err = w.makeHome(ctx, store, m.step, home)
+		}
+		if err == nil {
+			err = w.handOver(ctx, keepWith(store, m.step), hands)
 		}
 		if err != nil {
 			return err

@@ -45,8 +45,20 @@ type userState struct {
 	Places   map[string]int `json:"places,omitempty"`
 	KeysTime int64          `json:"keys_time,omitempty"`
 	userNotes
-	// Files are what is in a home that goes.
+	// Files are what golem put into a home that goes, as it was before the step.
 	Files []pkgFile `json:"files,omitempty"`
+	// Up are directories to be made on the way to a home, and Hands those that change
+	// hands, in the state after the step.
+	Up    []pkgFile `json:"up,omitempty"`
+	Hands []hand    `json:"hands,omitempty"`
+}
+
+// A hand is a directory that golem made, and that becomes a user's with its home, or is
+// on the way to something else again.
+type hand struct {
+	Path string `json:"path"`
+	Was  Node   `json:"was"`
+	Is   Node   `json:"is"`
 }
 
 // userNotes are what golem did to a user and still stands.
@@ -57,10 +69,11 @@ type userNotes struct {
 	// where it stood there then
 	LeftAt map[string]membership `json:"left_at,omitempty"`
 	Added  []string              `json:"added,omitempty"` // keys
-	// MadeHome is the home that it made, MadeUp directories on the way there.
-	MadeHome string   `json:"made_home,omitempty"`
-	MadeUp   []string `json:"made_up,omitempty"`
-	MadeSSH  bool     `json:"made_ssh,omitempty"`
+	// MadeHome is the home that it made, or had made on the way to something else.
+	MadeHome string `json:"made_home,omitempty"`
+	MadeSSH  bool   `json:"made_ssh,omitempty"`
+	// Before are paths in such a home that were there already, and look like the skeleton's.
+	Before []string `json:"before,omitempty"`
 }
 
 // A membership is a user's place in a group. At and AtShadow count from 0; -1 is for a
@@ -242,7 +255,7 @@ func (users) gone(v view[userState]) goal[userState] {
 // other turns are.
 func (users) settle(w *World, v view[userState], g goal[userState], planned *goal[userState]) (goal[userState], error) {
 	if len(v.Set) > 0 && g.to.Home && !v.now.Home && g.to.MadeHome != "" {
-		err := w.comes(&g)
+		err := w.comes(v, &g)
 		return g, err
 	}
 	if len(v.Set) > 0 || g.effect != "delete" || g.forget {
@@ -268,41 +281,7 @@ func (users) settle(w *World, v view[userState], g goal[userState], planned *goa
 	if v.now.MadeHome == "" {
 		return g, nil
 	}
-	home, strange, err := w.homeHolds(v.now)
-	if err != nil {
-		return g, err
-	}
-	if planned != nil && planned.to.MadeHome != "" {
-		g.reason, g.to.MadeHome = planned.reason, v.now.MadeHome
-		return g, nil
-	}
-	if len(strange) > 0 && planned != nil { // the plan has it go
-		return g, &InUseError{"home of " + v.Resource, strange}
-	}
-	if len(strange) > 0 {
-		g.reason += fmt.Sprintf("; its home %s is left, it holds %s", quote(v.now.MadeHome), someOf(strange))
-		g.to.MadeHome, g.postpone = v.now.MadeHome, later
-		return g, nil
-	}
-	if home {
-		g.reason += ", and its home " + quote(v.now.MadeHome)
-		if !w.Acts {
-			w.predict(v.now.MadeHome, absent())
-		}
-	}
-	return g, nil
-}
-
-// comes tells what comes after of a home that is made.
-func (w *World) comes(g *goal[userState]) error {
-	files, err := w.newHome(g.to)
-	for _, f := range files {
-		if !w.Acts {
-			w.predict(f.Path, f.Node)
-		}
-		g.touches = append(g.touches, f.Path)
-	}
-	return err
+	return w.leavesHome(v, g, planned, later)
 }
 
 // someOf names a few of many.

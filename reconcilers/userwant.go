@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -263,7 +264,7 @@ func (k *userWork) supplementary() error {
 			if k.to.LeftAt == nil {
 				k.to.LeftAt = map[string]membership{}
 			}
-			k.to.LeftAt[m.Group] = m
+			k.to.LeftAt[m.Group] = k.w.amongThoseWhoLeft(k.v.Resource, m)
 			k.say("leaves %s", m.Group)
 		}
 	}
@@ -295,6 +296,34 @@ func (k *userWork) leaveGroups(groups []string) {
 		}
 		k.to.Joined = slices.DeleteFunc(k.to.Joined, func(g string) bool { return g == group })
 	}
+}
+
+// amongThoseWhoLeft is a user's place in a group, with those beside whom it stood before
+// golem took them out, too.
+func (w *World) amongThoseWhoLeft(name string, m membership) membership {
+	for _, key := range slices.Sorted(maps.Keys(w.Records)) {
+		rec := w.Records[key]
+		var other userState
+		if rec == nil || rec.Sort != userSort || rec.Resource == name || json.Unmarshal(rec.After, &other) != nil {
+			continue
+		}
+		if stood, left := other.LeftAt[m.Group]; left {
+			m.At, m.Among = withNeighbour(m.At, m.Among, name, rec.Resource, stood.Among)
+			m.AtShadow, m.AmongShadow = withNeighbour(m.AtShadow, m.AmongShadow, name, rec.Resource, stood.AmongShadow)
+		}
+	}
+	return m
+}
+
+// withNeighbour is a place in a list, and the list, with one more of another list that both
+// stood in.
+func withNeighbour(at int, list []string, name, other string, stood []string) (int, []string) {
+	i := slices.Index(stood, other)
+	if i < 0 || !slices.Contains(stood, name) || slices.Contains(list, other) {
+		return at, list
+	}
+	list = slices.Insert(slices.Clone(list), placeAmong(list, other, stood, i), other)
+	return slices.Index(list, name), list
 }
 
 // rejoin puts the user back into groups that golem took it out of, if they are still there.
