@@ -62,7 +62,7 @@ func (a *app) adopt(ctx context.Context, c *cli.Command) error {
 		if err != nil {
 			return err
 		}
-		text.Write(glyphText(kind, attrs))
+		text.Write(reconcilers.AdoptedText(kind, attrs))
 		text.WriteByte('\n')
 	}
 	found := strings.TrimSuffix(text.String(), "\n")
@@ -73,13 +73,6 @@ func (a *app) adopt(ctx context.Context, c *cli.Command) error {
 	}
 	_, err = a.out.WriteString(found)
 	return err
-}
-
-// glyphText spells a glyph, labelled by what names it.
-func glyphText(kind string, attrs scrolls.Attrs) []byte {
-	k, _ := reconcilers.KindOf(kind)
-	label, _ := attrs[k.LabelAttr].(string)
-	return scrolls.WriteGlyph(k.Kind, label, attrs)
 }
 
 // record puts glyphs that are as they are into a lineage, beside what is in force there. It

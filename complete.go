@@ -181,7 +181,9 @@ func (t *typing) arguments() []offer {
 	case "explain 0", "adopt 0":
 		var all []offer
 		for _, kind := range reconcilers.All {
-			all = append(all, offer{kind.Name, gist(kind)})
+			if kind.NoAdopt == "" || place == "explain 0" {
+				all = append(all, offer{kind.Name, gist(kind)})
+			}
 		}
 		return all
 	case "completion 0":

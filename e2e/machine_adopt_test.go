@@ -1,70 +1,131 @@
 package e2e
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 )
 
-// TestAdoptScanFindsWhatSomebodyMadeOfTheHost: after a dozen changes by hand a scan proposes
-// all of them; its scroll changes nothing, and applied and destroyed the host is as it was.
+// handMade are changes that somebody makes of a host by hand, of all sorts. dpkg's log counts
+// in seconds: what is written while it works, it is taken to have written.
+const handMade = `
+apt-get install -y -qq daemon quiet tool >/dev/null 2>&1
+sleep 2.1
+printf 'changed\n$${x} %%{y}\n' > /etc/tool.conf
+rm /etc/tool.d/gone.conf
+chmod 0664 /etc/tool.d/mode.conf
+chmod 4755 /usr/bin/tool
+printf 'Port 2222\n' >> /etc/ssh/sshd_config
+apt-mark hold quiet >/dev/null
+dpkg --add-architecture s390x
+dpkg-divert --quiet --local --rename --divert /usr/bin/tool.shipped --add /usr/bin/tool2
+printf 'vm.swappiness = 1\n' > /etc/sysctl.d/90-own.conf
+printf '#!/bin/sh\nexit 0\n' > /usr/local/bin/own; chmod 0755 /usr/local/bin/own
+update-alternatives --quiet --install /usr/bin/pick pick /usr/local/bin/own 10; update-alternatives --quiet --set pick /usr/local/bin/own
+printf 'caf\351\n' > /etc/latin
+ln -s /usr/share/zoneinfo/Europe/Berlin /etc/own-link
+mkdir -m 0750 /etc/own.d
+printf 'hunter2\n' > /etc/own-secret; chmod 0600 /etc/own-secret
+groupadd -g 1500 crew
+useradd -m -u 1501 -s /bin/bash -c 'Ada' -G crew,adm -p '$6$hunter2$hunter2' ada
+mkdir -m 0700 /home/ada/.ssh; printf '# by hand\nssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJx0vXq0n5q8bQnX3eYt5g6rVh8b0Yd2n9u3kQw1cM7p ada\n' > /home/ada/.ssh/authorized_keys
+chown -R ada:ada /home/ada/.ssh; usermod -L -e 2031-12-31 ada
+useradd -r -s /usr/sbin/nologin svc
+usermod -aG adm www-data
+mkdir -p /root/.ssh; printf 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJx0vXq0n5q8bQnX3eYt5g6rVh8b0Yd2n9u3kQw1cM7p root\n' > /root/.ssh/authorized_keys
+mkdir -p /var/spool/cron/crontabs
+for user in root ada; do printf '1 2 * * * true\n' > /var/spool/cron/crontabs/$user; chmod 0600 /var/spool/cron/crontabs/$user; done; chown ada /var/spool/cron/crontabs/ada
+printf '[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n' > /etc/systemd/system/own.service
+mkdir /etc/systemd/system/ssh.service.d; printf '[Service]\nNice=5\n' > /etc/systemd/system/ssh.service.d/nice.conf
+systemctl daemon-reload; systemctl enable -q --now own.service
+systemctl disable -q --now daemon.service
+systemctl mask -q quiet.service
+systemctl enable -q nftables.service getty@tty2.service
+systemctl set-default -q multi-user.target
+ln -s /lib/systemd/system/fstrim.service /etc/systemd/system/multi-user.target.wants/fstrim.service
+systemctl daemon-reload
+`
+
+// TestAdoptScanFindsWhatSomebodyMadeOfTheHost: of a host as it is after its installation a scan
+// proposes what its installer wrote and no more; after changes by hand, of all sorts, it finds
+// all of them; its scroll changes nothing, and applied and destroyed the host is as it was. What
+// golem has in force is not proposed again.
 func TestAdoptScanFindsWhatSomebodyMadeOfTheHost(t *testing.T) {
 	t.Parallel()
 	m := boot(t)
 	m.repo(unitPackage("daemon"), unitPackage("quiet"), tiny{
-		Name: "tool", Files: map[string]string{"/usr/bin/tool": "#!/bin/sh\n", "/etc/tool.conf": "shipped\n", "/etc/tool.d/gone.conf": "shipped\n"},
-		Conffiles: []string{"/etc/tool.conf", "/etc/tool.d/gone.conf"},
+		Name: "tool", Files: map[string]string{
+			"/usr/bin/tool": "#!/bin/sh\n", "/usr/bin/tool2": "#!/bin/sh\n",
+			"/etc/tool.conf": "shipped\n", "/etc/tool.d/gone.conf": "shipped\n", "/etc/tool.d/mode.conf": "shipped\n", "/etc/tool.d/as.conf": "shipped\n",
+		},
+		Conffiles: []string{"/etc/tool.conf", "/etc/tool.d/gone.conf", "/etc/tool.d/mode.conf", "/etc/tool.d/as.conf"},
 	})
-	m.sh(`
-apt-get install -y -qq daemon quiet tool >/dev/null 2>&1
-printf 'changed\n$${x} %%{y}\n' > /etc/tool.conf
-rm /etc/tool.d/gone.conf
-printf 'vm.swappiness = 1\n' > /etc/sysctl.d/90-own.conf
-printf '#!/bin/sh\nexit 0\n' > /usr/local/bin/own; chmod 0755 /usr/local/bin/own
-printf 'caf\351\n' > /etc/latin
-ln -s /usr/share/zoneinfo/Europe/Berlin /etc/own-link
-printf 'hunter2\n' > /etc/own-secret; chmod 0600 /etc/own-secret
-mkdir -p /var/spool/cron/crontabs; printf '1 2 * * * true\n' > /var/spool/cron/crontabs/root; chmod 0600 /var/spool/cron/crontabs/root
-printf '[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n' > /etc/systemd/system/own.service
-systemctl daemon-reload; systemctl enable -q --now own.service
-systemctl disable -q --now daemon.service
-systemctl mask -q quiet.service
-`)
+	fresh := m.golem(0, "adopt", "--scan").stdout
+	for line := range strings.Lines(fresh) {
+		if block := regexp.MustCompile(`^  (\w+ "[^"]+")`).FindStringSubmatch(line); block != nil && !freshScan.MatchString(block[1]) {
+			t.Errorf("of a fresh host the scan proposes %s", block[1])
+		}
+	}
+	if strings.Contains(fresh, "Not proposed") {
+		t.Errorf("of a fresh host the scan has notes: %s", fresh[strings.Index(fresh, "# Not proposed"):])
+	}
+
+	m.sh(handMade)
 	found := m.print()
 	scan := m.golem(0, "adopt", "--scan").stdout
 	m.same("after the scan", found)
 	for _, want := range []string{
-		`apt "daemon" {`, `apt "quiet" {`, `apt "tool" {`, `file "/etc/tool.conf" {`, "# changed since tool brought it", `file "/etc/sysctl.d/90-own.conf" {`,
-		`file "/usr/local/bin/own" {`, `content_base64 = "Y2Fm6Qo="`, `link "/etc/own-link" {`, `file "/var/spool/cron/crontabs/root" {`,
-		`file "/etc/systemd/system/own.service" {`, `service "own.service" {`, `service "daemon.service" {`, `service "quiet.service" {`,
+		`apt "daemon" {`, `apt "quiet" {`, "# held", "hold = true", `apt "tool" {`, "# Not proposed: dpkg also takes packages of the architecture s390x",
+		`file "/etc/tool.conf" {`, "# changed since tool brought it", `file "/etc/tool.d/mode.conf" {`, "# its mode or owner was changed since tool brought it",
+		"# Not proposed: /usr/bin/tool of tool: its mode or owner was changed, it is 4755 root:root now",
+		`file "/etc/ssh/sshd_config" {`, "# changed since a package's script made it",
+		"# Not proposed: /usr/bin/tool2 is diverted to /usr/bin/tool.shipped by hand",
+		`file "/etc/sysctl.d/90-own.conf" {`, `file "/usr/local/bin/own" {`, `content_base64 = "Y2Fm6Qo="`, `link "/etc/own-link" {`, `link "/etc/alternatives/pick" {`,
+		`directory "/etc/own.d" {`,
+		`group "crew" {`, `user "ada" {`, `groups          = ["adm", "crew"]`, `locked          = true`, `expires         = "2031-12-31"`, `cM7p ada"]`,
+		`user "svc" {`, "# in the group adm, and by no package", `user "www-data" {`, "# SSH keys open it", `user "root" {`,
+		`file "/var/spool/cron/crontabs/root" {`, `file "/var/spool/cron/crontabs/ada" {`,
+		`file "/etc/systemd/system/own.service" {`, `file "/etc/systemd/system/ssh.service.d/nice.conf" {`,
+		`service "own.service" {`, `service "daemon.service" {`, `service "quiet.service" {`, `service "nftables.service" {`, `service "getty@tty2.service" {`,
+		`link "/etc/systemd/system/default.target" {`, `link "/etc/systemd/system/multi-user.target.wants/fstrim.service" {`,
 		`# Not proposed: /etc/tool.d/gone.conf of tool was removed by hand`, `# Not proposed: /etc/own-secret (no package has it): not everybody may read it`,
 	} {
 		if !strings.Contains(scan, want) {
 			t.Errorf("the scan does not say %s", want)
 		}
 	}
-	if strings.Contains(scan, "hunter2") {
-		t.Error("the scan shows what not everybody may read")
+	for _, not := range []string{"hunter2", "/etc/tool.d/as.conf", `file "/etc/ssh/ssh_host`, `service "fstrim.service"`, `service "ssh.service"`} {
+		if strings.Contains(scan, not) {
+			t.Errorf("the scan says %s", not)
+		}
 	}
 	if t.Failed() {
 		t.Fatal(scan)
 	}
 	m.write("/root/site/main.hcl", scan)
 	changes, _ := m.planJSON()["changes"].([]any)
-	if len(changes) < 12 {
+	if len(changes) < 30 {
 		t.Errorf("the plan has %d changes", len(changes))
 	}
 	for _, c := range changes {
 		change, _ := c.(map[string]any)
-		if change["effect"] != "record" && change["key"] != "apt:tool" {
+		if change["effect"] != "record" {
 			t.Errorf("%v: %v, %v", change["key"], change["effect"], change["reason"])
 		}
 	}
 	m.golem(0, "apply", "--auto-approve", "/root/site")
 	m.same("after the apply", found)
 	says(t, m.golem(0, "plan", "/root/site").stdout, "No changes.")
+	if again := m.golem(0, "adopt", "--scan").stdout; strings.Contains(again, "scroll ") {
+		t.Errorf("what golem has in force is proposed again: %s", again)
+	}
 	m.golem(0, "destroy", "--auto-approve", "/root/site")
 	m.same("after the destroy", found)
 }
+
+// freshScan is what a scan may propose of the machine as it boots: what its recipe wrote by
+// hand, and the packages and timers it chose.
+var freshScan = regexp.MustCompile(`^(file "/etc/(apt/sources\.list|fstab|hostname|hosts)"|apt "[a-z0-9-]+"|service "(apt-daily|apt-daily-upgrade|dpkg-db-backup|e2scrub_all|fstrim)\.timer")$`)
 
 // TestAdoptRecordsWhatIsThere: a service, a package and a file are adopted as they are; the
 // printed scroll changes nothing, and undeclaring them leaves them.

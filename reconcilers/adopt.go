@@ -22,24 +22,48 @@ func (e *AdoptError) Error() string {
 // nothing changes. They only read.
 var adopters = map[string]func(ctx context.Context, w *World, id string) (scrolls.Attrs, error){
 	"file": adoptFile, "directory": adoptDirectory, "link": adoptLink, aptKindName: adoptPackage, "service": adoptUnit,
-	"container": adoptContainer, "user": adoptUser, "group": adoptGroup,
+	"container": adoptContainer, "network": adoptNetwork, "user": adoptUser, "group": adoptGroup, "access": adoptAccess,
+	"line": adoptLine, "region": adoptRegion, "entry": adoptEntry,
 }
 
-// Adoptable lists the kinds that Adopt knows.
+// Adoptable lists the kinds of which something can be adopted.
 func Adoptable() []string { return slices.Sorted(maps.Keys(adopters)) }
+
+// namedInParts says whether what names a thing of a kind is more than the host's own name
+// for it.
+func namedInParts(k Kind) bool { return k.shape != "" || k.Name == regionKind.Name }
+
+// wholeID is the host's own name for a thing that is named so, or by its key.
+func wholeID(kind, id string) string {
+	if _, ok := strings.CutPrefix(id, kind+":"); !ok {
+		return id
+	}
+	return strings.Join(scrolls.Key(id).Parts(), ":") // a package may have an architecture
+}
+
+// AdoptedText spells what Adopt says as the block of a glyph.
+func AdoptedText(kind string, a scrolls.Attrs) []byte {
+	k, _ := KindOf(kind)
+	return scrolls.WriteGlyph(k.Kind, adoptedLabel(k, a), a)
+}
 
 // Adopt says what a glyph of a kind would declare of what is there. id is the thing's name
 // as the host has it, or a key.
 func Adopt(ctx context.Context, w *World, kind, id string) (scrolls.Attrs, error) {
 	look := adopters[kind]
-	if look == nil {
-		return nil, &AdoptError{kind, id, "golem can adopt " + sentence(Adoptable())}
-	}
-	id = strings.TrimPrefix(id, kind+":")
 	k, _ := KindOf(kind)
+	if look == nil {
+		return nil, &AdoptError{kind, id, strings.ToLower(k.NoAdopt[:1]) + strings.TrimSuffix(k.NoAdopt[1:], ".")}
+	}
+	if !namedInParts(k) {
+		id = wholeID(kind, id)
+	}
 	attrs, err := look(ctx, w, id)
 	if err != nil {
 		return nil, err
+	}
+	if !spellable(map[string]any(attrs)) {
+		return nil, &AdoptError{kind, id, "it has a name that cannot be written in a scroll (not UTF-8 in normal form C)"}
 	}
 	if problems := k.Check(attrs); len(problems) > 0 {
 		return nil, &AdoptError{kind, id, problems[0].Detail}
@@ -179,4 +203,21 @@ func adoptUnit(ctx context.Context, w *World, name string) (scrolls.Attrs, error
 func (w *World) maskedHere(unit string) bool {
 	n, err := w.look("/etc/systemd/system/" + unit)
 	return err == nil && n.Type == Link && string(n.Target) == "/dev/null"
+}
+
+// spellable says whether a scroll can say every text in a value.
+func spellable(value any) bool {
+	switch v := value.(type) {
+	case string:
+		return scrolls.Spellable(v)
+	case []any:
+		return !slices.ContainsFunc(v, func(one any) bool { return !spellable(one) })
+	case map[string]any:
+		for name, one := range v {
+			if !scrolls.Spellable(name) || !spellable(one) {
+				return false
+			}
+		}
+	}
+	return true
 }

@@ -67,10 +67,11 @@ type dpkgEntry struct {
 	essential  bool
 	priority   string // required, important, standard, optional, extra
 	provides   []relation
-	// depends are what it cannot do without, pulls what apt keeps for its sake besides.
-	depends, pulls [][]relation
-	conflicts      [][]relation
-	conffiles      []conffile
+	// depends are what it cannot do without, pulls what apt keeps for its sake besides:
+	// recommends, and what it suggests.
+	depends, pulls, recommends [][]relation
+	conflicts                  [][]relation
+	conffiles                  []conffile
 }
 
 // A conffile is a configuration file of a package, with the hash that it shipped it with.
@@ -148,7 +149,8 @@ func newEntry(field []string) *dpkgEntry {
 	}
 	e.provides = slices.Concat(parseRelations(field[6])...)
 	e.depends = append(parseRelations(field[7]), parseRelations(field[8])...)
-	e.pulls = append(parseRelations(field[9]), parseRelations(field[10])...)
+	e.recommends = parseRelations(field[9])
+	e.pulls = slices.Concat(e.recommends, parseRelations(field[10]))
 	e.conflicts = append(parseRelations(field[11]), parseRelations(field[12])...)
 	e.priority = field[14]
 	for _, line := range strings.Split(field[13], "\n") {
