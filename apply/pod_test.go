@@ -110,13 +110,65 @@ func TestImageStaysWhileSomebodyNeedsIt(t *testing.T) {
 	says(t, h.Print(), "podman image "+strings.Repeat("3", 64))
 	h.Host("podman", "create", "--name=his", "app:3")
 	r := h.mustApply(t, nil)
-	if says(t, h.Print(), "podman image "+strings.Repeat("3", 64)); strings.Contains(planText(t, r.Plan), "Images golem pulled") {
-		t.Errorf("the plan takes it away:\n%s", planText(t, r.Plan))
-	}
+	says(t, h.Print(), "podman image "+strings.Repeat("3", 64))
+	says(t, planText(t, r.Plan), "podman:app:3  left as it is: the container his is made from it")
 	h.Host("podman", "rm", "his")
 	h.Change("podman", func(e *fake.Engine) { delete(e.Images, strings.Repeat("3", 64)) })
 	h.same("after all", found)
 	if r.Outcome != apply.Settled {
 		t.Error(r.Outcome)
 	}
+}
+
+// A network goes once the containers are off it that golem put there, found ones included,
+// and in whatever order the leaves go.
+func TestNetworkGoesAfterAContainerThatWasFoundIsOffIt(t *testing.T) {
+	h := newPodHost(t)
+	found := h.less()
+	lan := func(subnet string) *scrolls.Glyph { return network("lan", subnet) }
+	mine := func(networks ...any) *scrolls.Glyph {
+		g := glyph("container", scrolls.Attrs{"name": "mine", "adopt": true})
+		if len(networks) > 0 {
+			g.Attrs["networks"] = networks
+		}
+		return g
+	}
+	h.mustApply(t, scrollOf(leafOf("nets", lan("10.6.0.0/24")), leafOf("pods", mine("lan"))))
+	h.Host("podman", "network", "connect", "found", "mine") // by hand, and so it stays
+	r := h.mustApply(t, scrollOf(leafOf("nets", lan("10.7.0.0/24")), leafOf("pods", mine("lan"))))
+	says(t, planText(t, r.Plan), "the container mine is cut off from it and put on the new one")
+	r = h.mustApply(t, scrollOf(leafOf("pods", mine())))
+	says(t, planText(t, r.Plan), "network:lan", "removed: golem made it", "it is taken off the network lan")
+	h.Host("podman", "network", "disconnect", "found", "mine")
+	h.same("off it", found)
+
+	// The network's leaf goes first, and the container after it.
+	h.mustApply(t, scrollOf(leafOf("nets", lan("10.6.0.0/24")), leafOf("pods", mine("lan"))))
+	h.mustApply(t, scrollOf(leafOf("else", container("web", "app:1"))))
+	h.mustApply(t, nil)
+	h.same("after all", found)
+}
+
+// What is changed in place leaves no trace of how it came about: the label says what a
+// container was made as.
+func TestStateIsNoPartOfWhatAContainerWasMadeAs(t *testing.T) {
+	a, b := newPodHost(t), newPodHost(t)
+	a.mustApply(t, scrollOf(leafOf("one", container("web", "app:1"))))
+	a.mustApply(t, scrollOf(leafOf("one", container("web", "app:1", "state", "stopped"))))
+	b.mustApply(t, scrollOf(leafOf("one", container("web", "app:1", "state", "stopped"))))
+	a.same("stopped after it ran", b.less())
+}
+
+// A container that somebody paused goes on, and one that was found paused waits again.
+func TestPausedContainers(t *testing.T) {
+	h := newPodHost(t)
+	h.Host("podman", "pause", "mine")
+	found := h.less()
+	web := container("web", "app:1", "command", []any{"serve"})
+	h.mustApply(t, scrollOf(leafOf("one", web, glyph("container", scrolls.Attrs{"name": "mine", "adopt": true}))))
+	h.Host("podman", "pause", "web")
+	r := h.mustApply(t, scrollOf(leafOf("one", web, container("mine", "app:1", "adopt", true, "env", map[string]any{"A": "9"}))))
+	says(t, planText(t, r.Plan), "drifted: it is paused; it goes on", "it is stopped and kept as mine.found")
+	h.mustApply(t, nil)
+	h.same("after destroy", found)
 }

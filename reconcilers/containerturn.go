@@ -177,6 +177,9 @@ func (k *containerTurn) inPlace(to containerState) {
 	if cut := lacking(to.Networks, now.Networks); len(cut) > 0 {
 		does = append(does, "it is not on "+nounNames("network", cut)+"; it is put there")
 	}
+	if off := lacking(now.Networks, to.Networks); len(off) > 0 {
+		does = append(does, "it is taken off "+nounNames("network", off))
+	}
 	if now.AsideRuns && !to.AsideRuns {
 		does = append(does, fmt.Sprintf("%s, which made way for it, was started; it is stopped", asideName(k.name)))
 	}
@@ -285,11 +288,23 @@ func (k *containerTurn) stay() {
 	if _, says := k.v.glyph.Attrs["state"]; says {
 		to.Running, to.Paused = k.runs(), false
 	}
-	to.Networks = joined(to.Networks, namedNetworks(k.v.glyph))
+	named := namedNetworks(k.v.glyph)
+	if !k.v.first() {
+		to.Networks = lacking(to.Networks, lacking(k.put(), named))
+	}
+	to.Networks = joined(to.Networks, named)
 	k.inPlace(to)
 	if k.v.first() {
 		k.g.reason = "adopted as it was found; " + k.g.reason
 	}
+}
+
+// put are the networks on which golem put a container that was found.
+func (k *containerTurn) put() []string {
+	if k.v.old == nil {
+		return nil
+	}
+	return lacking(namedNetworks(k.v.old), k.v.found.Networks)
 }
 
 // brief says in a few words what somebody else's container is.
@@ -327,7 +342,7 @@ func (containerOwner) back(ctx context.Context, w *World, v view[containerState]
 		return goal[containerState]{forget: true, reason: "it was there before golem; left as it is"}, nil
 	case adopted:
 		to := v.now
-		to.Running, to.Paused, to.Networks, to.Name = found.Running, found.Paused, found.Networks, ""
+		to.Running, to.Paused, to.Networks, to.Name = found.Running, found.Paused, lacking(v.now.Networks, k.put()), ""
 		k.inPlace(to)
 		k.g.effect, k.g.reason = "restore", "it was there before golem: "+found.word()+" again, as it was found"
 		return k.g, nil

@@ -150,71 +150,6 @@ func unlikeNetwork(n *podNetwork, g *scrolls.Glyph) []string {
 	return names
 }
 
-// An endpoint is a container on a network.
-type endpoint struct {
-	id, name string
-	// stays says that it will be on it when the run is over, ours that golem made it.
-	stays, ours bool
-}
-
-// endpoints are the containers on a network, those that do not run too.
-func (e podEngine) endpoints(ctx context.Context, network string) ([]endpoint, error) {
-	out, err := e.ask(ctx, "ps", "--all", "--no-trunc", "--filter", "network="+network, "--format", "{{.ID}}\t{{.Names}}")
-	if err != nil {
-		return nil, err
-	}
-	pods, err := e.pods(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var all []endpoint
-	for line := range strings.Lines(out) {
-		id, name, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		at := endpoint{id: id, name: name, stays: true}
-		if p := byID(pods, id); p != nil && p.mark() != "" {
-			at.ours, at.stays = e.keeps(p, network)
-		}
-		all = append(all, at)
-	}
-	slices.SortFunc(all, func(a, b endpoint) int { return strings.Compare(a.name, b.name) })
-	return all, nil
-}
-
-// leftAs is how golem left a container, if it is golem's own.
-func (e podEngine) leftAs(p *pod) (left containerState, ok bool) {
-	rec := e.w.Record(ContainerSort, e.resourceOf(p))
-	if rec == nil || p.mark() == "" || json.Unmarshal(rec.After, &left) != nil {
-		return left, false
-	}
-	return left, left.Make == p.mark()
-}
-
-// resourceOf is the resource that a container of golem's is.
-func (e podEngine) resourceOf(p *pod) string {
-	return e.name + ":" + strings.TrimPrefix(p.Config.Labels[labelKey], containerKind.Name+":")
-}
-
-// keeps says whether a container is golem's own, and whether it will be on a network when
-// the run is over.
-func (e podEngine) keeps(p *pod, network string) (ours, stays bool) {
-	if _, ours = e.leftAs(p); !ours {
-		return false, true
-	}
-	g := e.w.Declares(ContainerSort, e.resourceOf(p))
-	return true, g != nil && slices.Contains(namedNetworks(g), network)
-}
-
-// strangers names the containers that keep a network from going.
-func strangers(all []endpoint) string {
-	var names []string
-	for _, at := range all {
-		if !at.ours {
-			names = append(names, at.name)
-		}
-	}
-	return nounNames("container", names)
-}
-
 // want is what a declared glyph makes of the network.
 func (networkOwner) want(ctx context.Context, w *World, v view[networkState]) (goal[networkState], error) {
 	e, name := splitResource(w, v.Resource)
@@ -309,17 +244,11 @@ func (networkOwner) back(ctx context.Context, w *World, v view[networkState]) (g
 		switch {
 		case at.stays:
 			return goal[networkState]{forget: true, reason: "left as it is: the container " + at.name + " is on it"}, nil
-		case v.Late && w.Acts, !v.Late && !wentBefore(w, e, at): // late, and still there: it could not go
+		case v.Late && w.Acts, !v.Late && !wentBefore(w, at, name): // late, and still there: it could not go
 			return goal[networkState]{postpone: true}, nil
 		}
 	}
 	return goal[networkState]{effect: "delete", reason: "removed: golem made it"}, nil
-}
-
-// wentBefore says whether a container of golem's is taken away by the turns before.
-func wentBefore(w *World, e podEngine, at endpoint) bool {
-	s, ok := containerKeeper.foreseen(w, e.name+":"+at.name)
-	return ok && !s.there()
 }
 
 // move implements owner.
@@ -349,24 +278,6 @@ func (networkOwner) move(ctx context.Context, w *World, _ Store, m motion[networ
 		}
 	}
 	return e.reconnect(ctx, name)
-}
-
-// reconnect puts those of golem's containers on a network that it left there, and that
-// were taken off it when it was made anew, by this run or by one that died.
-func (e podEngine) reconnect(ctx context.Context, network string) error {
-	pods, err := e.pods(ctx)
-	if err != nil {
-		return err
-	}
-	for _, p := range pods {
-		if left, ok := e.leftAs(p); !ok || !slices.Contains(left.Networks, network) || slices.Contains(p.networks(), network) {
-			continue
-		}
-		if _, err := e.do(ctx, false, "network", "connect", network, p.ID); err != nil {
-			return fmt.Errorf("put the container %s on the network %s: %w", p.Name, network, err)
-		}
-	}
-	return nil
 }
 
 // dropNetwork removes a network, and takes golem's containers off it before, where it comes
