@@ -152,6 +152,7 @@ type goal struct {
 	// policies are those under which a scroll is destroyed.
 	policies map[string]scrolls.Policy
 	saved    *plan.Saved // the plan file that it is from; nil: none
+	moved    []string    // how that is known not to stand any more
 }
 
 // wanted is the scroll to bring the host to; nil is the empty one.

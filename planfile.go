@@ -159,11 +159,10 @@ func (a *app) applySaved(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	saved, key, err := s.openSaved(c.Args().First(), func(why []string) error { return &plan.StaleError{Why: why} })
+	saved, key, err := s.openSaved(c.Args().First(), func(saved *plan.Saved, why []string) error {
+		return &plan.StaleError{Why: append(why, otherGolem(saved)...)}
+	})
 	if err != nil {
-		return err
-	}
-	if err := s.sameScroll(saved); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "golem-plan-") // 0700
@@ -176,13 +175,22 @@ func (a *app) applySaved(ctx context.Context, c *cli.Command) error {
 	}
 	b := saved.Body
 	return a.enact(ctx, s, goal{
-		command: saved.Head.Command, scroll: b.Scroll, lineage: saved.Head.Lineage, destroy: b.Destroy, policies: b.Policies, saved: saved,
+		command: saved.Head.Command, scroll: b.Scroll, lineage: saved.Head.Lineage, destroy: b.Destroy, policies: b.Policies, saved: saved, moved: append(otherGolem(saved), s.scrollMoved(saved)...),
 	})
+}
+
+// otherGolem tells whether another golem made a plan: what that would do is not known to be
+// what this one would.
+func otherGolem(saved *plan.Saved) []string {
+	if saved.Head.Golem == version {
+		return nil
+	}
+	return []string{fmt.Sprintf("it was made by golem %s, and this is golem %s", plan.Printable(saved.Head.Golem), version)}
 }
 
 // openSaved reads a plan file and unseals it with the journal's key. elsewhere is the error
 // for one that was made for another host, root or journal.
-func (s *session) openSaved(file string, elsewhere func(why []string) error) (*plan.Saved, plan.SealKey, error) {
+func (s *session) openSaved(file string, elsewhere func(saved *plan.Saved, why []string) error) (*plan.Saved, plan.SealKey, error) {
 	var key plan.SealKey
 	saved, err := plan.OpenSaved(file)
 	if err != nil {
@@ -201,14 +209,14 @@ func (s *session) openSaved(file string, elsewhere func(why []string) error) (*p
 	}
 	o := s.options()
 	if why := saved.Elsewhere(id, o.Machine, o.Root); len(why) > 0 {
-		return nil, key, elsewhere(why)
+		return nil, key, elsewhere(saved, why)
 	}
 	return saved, key, saved.Unseal(key)
 }
 
-// sameScroll sees whether the scroll that a plan was made of is another by now. One that is
-// not there any more is none: the plan has all it takes.
-func (s *session) sameScroll(saved *plan.Saved) error {
+// scrollMoved tells whether the scroll that a plan was made of is another by now; none for
+// no. One that is not there any more is none: the plan has all it takes.
+func (s *session) scrollMoved(saved *plan.Saved) []string {
 	in := saved.Body.Inputs
 	if in.Path == "" {
 		return nil
@@ -222,10 +230,10 @@ func (s *session) sameScroll(saved *plan.Saved) error {
 	o.Environ, o.VarFiles, o.Vars, o.Name = in.Environ, in.VarFiles, in.Vars, in.Name
 	now, err := scrolls.Load(in.Path, o)
 	if err != nil {
-		return &plan.StaleError{Why: []string{fmt.Sprintf("the scroll %s has changed, and cannot be read any more", plan.Printable(in.Path))}}
+		return []string{fmt.Sprintf("the scroll %s has changed, and cannot be read any more", plan.Printable(in.Path))}
 	}
 	if now.Digest != saved.Body.Digest {
-		return &plan.StaleError{Why: []string{fmt.Sprintf("the scroll %s has changed", plan.Printable(in.Path))}}
+		return []string{fmt.Sprintf("the scroll %s has changed", plan.Printable(in.Path))}
 	}
 	return nil
 }
@@ -234,7 +242,7 @@ func (s *session) sameScroll(saved *plan.Saved) error {
 func (g goal) enactSaved(o *apply.Options, show func(*plan.Plan) error) {
 	b := g.saved.Body
 	o.Blind, o.Choice, o.Unattended = b.Blind, b.Choice, false
-	o.Saved = &apply.Saved{Journal: g.saved.Head.Journal, Revision: g.saved.Head.Revision, Prints: b.Prints}
+	o.Saved = &apply.Saved{Journal: g.saved.Head.Journal, Revision: g.saved.Head.Revision, Prints: b.Prints, Moved: g.moved}
 	o.Run.Source, o.Run.Digest = g.saved.Head.Source, b.Digest
 	o.Approve = func(p *plan.Plan) (bool, error) { return true, show(p) }
 }
@@ -246,7 +254,9 @@ func (a *app) showSaved(c *cli.Command) error {
 		return err
 	}
 	file := c.Args().First()
-	saved, _, err := s.openSaved(file, func(why []string) error { return &plan.FileError{File: file, Why: strings.Join(why, "; ")} })
+	saved, _, err := s.openSaved(file, func(_ *plan.Saved, why []string) error {
+		return &plan.FileError{File: file, Why: strings.Join(why, "; ")}
+	})
 	if err != nil {
 		return err
 	}

@@ -75,6 +75,10 @@ type engine struct {
 	report *Report
 	run    state.Run
 	begun  bool
+	// moved is what is known not to be as the saved plan had it, and outdated says that the
+	// journal is not.
+	moved    []string
+	outdated bool
 
 	records map[string]*state.Record
 	touched map[string]bool // resources that this run's steps changed
@@ -89,7 +93,7 @@ type engine struct {
 	// patience is that of the leaf whose turn it is.
 	patience *patience
 	stuck    []string // paths that stay though the plan meant them to go
-	standing []string // what is in force, once every leaf has ended; nil before that
+	standing []string // what is in force, sorted, once every leaf has ended; nil before that
 	// owed are the steps of earlier runs that still could not be taken back, and why.
 	owed map[*state.Step]error
 	// barred are the resources of such steps, and whose leaf's they are.
@@ -131,11 +135,11 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		err = e.sweepReturn(ctx)
 	}
 	if err == nil {
-		err = e.lookAndPlan(ctx)
-	}
-	if err == nil {
-		if err := e.sameAsSaved(); err != nil {
-			e.w.Close()
+		err = e.sameAsSaved(e.lookAndPlan(ctx))
+		if err != nil && o.Saved != nil {
+			if e.w != nil {
+				e.w.Close()
+			}
 			return &Report{}, err // there is no plan to tell of
 		}
 	}
@@ -244,17 +248,12 @@ func (e *engine) makePlan(ctx context.Context, w *reconcilers.World, snap *state
 // what the plan declares, and what a failed leaf left. Once every leaf has ended, it is
 // what is in force: a leaf that failed does not need what it did not come to.
 func (e *engine) needed(path string) bool {
-	if e.standing == nil && e.plan.Needed(path) {
+	if e.standing == nil && e.plan.Needed(path) || plan.Covers(e.standing, path) {
 		return true
 	}
-	for _, names := range [][]string{e.stuck, e.standing} {
-		for _, name := range names {
-			if name == path || len(name) > len(path) && name[:len(path)+1] == path+"/" {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.stuck, func(name string) bool {
+		return name == path || len(name) > len(path) && name[:len(path)+1] == path+"/"
+	})
 }
 
 // stand lists what is in force, and what that keeps, but what the last wave is about.
@@ -275,6 +274,7 @@ func (e *engine) stand() {
 			e.standing = append(e.standing, reconcilers.Keeps(e.w, r.Resource, layer.Glyph)...)
 		}
 	}
+	slices.Sort(e.standing)
 }
 
 // approved has the plan seen and agreed to. What lies outside the content ids needs

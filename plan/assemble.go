@@ -272,14 +272,14 @@ func (m *maker) layerOrder(x *thing) []scrolls.Key {
 // assemble puts each leaf's turns in order, its removes first, and fits them to what
 // the turns before them leave.
 func (m *maker) assemble() {
+	things := m.thingsByLeaf()
 	for at, leaf := range m.leaves {
 		type entry struct {
 			t *reconcilers.Turn
 			a *ask
 		}
 		var removes, sets, left []entry
-		for _, name := range m.order {
-			x := m.things[name]
+		for _, x := range things[at] {
 			for _, t := range x.turns[at] {
 				switch a := x.asks[at]; {
 				case t.Leave:
@@ -310,6 +310,18 @@ func (m *maker) assemble() {
 		m.failed = errors.Join(m.failed, m.fire(leaf.Path, false))
 	}
 	m.failed = errors.Join(m.failed, m.fire("", true))
+}
+
+// thingsByLeaf lists for each leaf what it has a turn about, in order of first mention.
+func (m *maker) thingsByLeaf() [][]*thing {
+	all := make([][]*thing, len(m.leaves))
+	for _, name := range m.order {
+		x := m.things[name]
+		for at := range x.turns {
+			all[at] = append(all[at], x)
+		}
+	}
+	return all
 }
 
 // fit fits a leaf's turns to what the turns before them leave, batch by batch.

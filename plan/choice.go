@@ -42,7 +42,7 @@ func (e *UnmatchedError) Hint() string {
 	if e.Like != "" {
 		return "did you mean " + e.Like + "? golem state list shows what is in force"
 	}
-	return `name a key ("file:/etc/motd"), a pattern of keys ("file:/etc/nginx/*") or a leaf ("base"); golem state list shows what is in force`
+	return `name a key ("file:/etc/motd"), a pattern of keys ("file:/etc/nginx/*"; "/**" takes all beneath) or a leaf ("base"); golem state list shows what is in force`
 }
 
 // errNothingChosen says that a choice leaves nothing.
@@ -86,14 +86,15 @@ func (c *Choice) Pick(scroll *scrolls.Scroll, lineage string, applied []state.Ap
 		patterns []string
 	}{{"--target", c.Targets}, {"--exclude", c.Excludes}} {
 		for _, pattern := range flag.patterns {
+			known := slices.ContainsFunc(all, func(n named) bool { return n.matches(pattern) }) ||
+				slices.ContainsFunc(leaves, func(leaf string) bool { return inLeaf(leaf, pattern) })
+			if known && pattern != "" {
+				continue
+			}
 			if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
 				return nil, fmt.Errorf("%s %q: it is not a pattern", flag.name, pattern)
 			}
-			known := slices.ContainsFunc(all, func(n named) bool { return n.matches(pattern) }) ||
-				slices.ContainsFunc(leaves, func(leaf string) bool { return inLeaf(leaf, pattern) })
-			if !known {
-				return nil, &UnmatchedError{flag.name, pattern, likeliest(pattern, all, leaves)}
-			}
+			return nil, &UnmatchedError{flag.name, pattern, likeliest(pattern, all, leaves)}
 		}
 	}
 	picks := Picks{}
@@ -176,25 +177,6 @@ func namedBy(scroll *scrolls.Scroll, lineage string, applied []state.Applied) []
 	return all
 }
 
-// matches says whether a pattern names the glyph: by its key, as a trigger's does, or by
-// its leaf.
-func (n named) matches(pattern string) bool {
-	return reconcilers.Trigger{On: []string{pattern}}.Matches(n.key) || inLeaf(n.leaf, pattern)
-}
-
-// inLeaf says whether a leaf is the one that a pattern names, or lies beneath it.
-func inLeaf(leaf, pattern string) bool {
-	for at := leaf; at != ""; at = parentLeaf(at) {
-		if at == pattern {
-			return true
-		}
-		if ok, err := path.Match(pattern, at); err == nil && ok {
-			return true
-		}
-	}
-	return false
-}
-
 // LeftOut is what a run is not about, though it is declared or in force.
 type LeftOut struct {
 	Targets  []string  `json:"targets"`
@@ -229,7 +211,7 @@ func (m *maker) leaveOut() error {
 		Targets: append([]string{}, m.in.Choice.Targets...), Excludes: append([]string{}, m.in.Choice.Excludes...),
 		Glyphs: []LeftKey{}, Due: []string{}, Leaves: []string{},
 	}
-	partly := map[string]bool{}
+	partly := map[string]bool{} // by leaf
 	for _, n := range namedBy(m.in.Scroll, m.in.Lineage, m.snap.Applied) {
 		if picks[n.key] {
 			partly[n.leaf] = true
@@ -242,7 +224,8 @@ func (m *maker) leaveOut() error {
 		}
 	}
 	for _, k := range left.Glyphs {
-		if !partly[k.Leaf] && !slices.Contains(left.Leaves, k.Leaf) {
+		if !partly[k.Leaf] {
+			partly[k.Leaf] = true // it is listed
 			left.Leaves = append(left.Leaves, k.Leaf)
 		}
 	}
@@ -258,12 +241,7 @@ func (m *maker) stages(leaf *scrolls.Leaf) bool {
 	if slices.ContainsFunc(leaf.Glyphs, func(g *scrolls.Glyph) bool { return m.picks[g.Key] }) {
 		return true
 	}
-	for _, a := range m.own {
-		if a.Leaf == leaf.Path && m.picks[a.Key] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.ownIn[leaf.Path], func(a state.Applied) bool { return m.picks[a.Key] })
 }
 
 // whole says whether a leaf is as the scroll has it once the run settles it: the run is
@@ -283,12 +261,7 @@ func (m *maker) whole(leaf *scrolls.Leaf) bool {
 			return false
 		}
 	}
-	for _, a := range m.own {
-		if a.Leaf == leaf.Path && !declared[a.Key] && !m.picks[a.Key] {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(m.ownIn[leaf.Path], func(a state.Applied) bool { return !declared[a.Key] && !m.picks[a.Key] })
 }
 
 // Whole says whether the run leaves a leaf as the scroll has it, if it settles.
@@ -387,8 +360,12 @@ func (l *LeftOut) asTheyAre() string {
 // names are the leaves that are left out whole, and the keys of the others.
 func (l *LeftOut) names() []string {
 	names := slices.Clone(l.Leaves)
+	whole := map[string]bool{}
+	for _, leaf := range l.Leaves {
+		whole[leaf] = true
+	}
 	for _, k := range l.Glyphs {
-		if !slices.Contains(l.Leaves, k.Leaf) {
+		if !whole[k.Leaf] {
 			names = append(names, string(k.Key))
 		}
 	}

@@ -23,8 +23,9 @@ type maker struct {
 	plan *Plan
 
 	own     map[scrolls.Key]state.Applied
-	picks   Picks   // what the run is about
-	leaves  []*Leaf // gone ones first
+	ownIn   map[string][]state.Applied // the same, by leaf
+	picks   Picks                      // what the run is about
+	leaves  []*Leaf                    // gone ones first
 	leafAt  map[string]int
 	spots   map[*scrolls.Glyph]reconcilers.Spot
 	sources map[scrolls.Key]int // place in the scroll, from 0
@@ -64,7 +65,7 @@ func Make(in Input) (*Plan, error) {
 	}
 	m := &maker{
 		in: in, w: in.World, leafAt: map[string]int{},
-		own: map[scrolls.Key]state.Applied{}, sources: map[scrolls.Key]int{}, things: map[string]*thing{},
+		own: map[scrolls.Key]state.Applied{}, ownIn: map[string][]state.Applied{}, sources: map[scrolls.Key]int{}, things: map[string]*thing{},
 		plan: &Plan{Name: in.Lineage, Host: in.Host, Unknown: in.Snapshot.Unknown, Destroy: in.Destroy, wholes: map[string]bool{}},
 	}
 	var err error
@@ -127,6 +128,7 @@ func (m *maker) recall() error {
 	for _, a := range snap.Applied {
 		if a.Lineage == m.in.Lineage {
 			m.own[a.Key] = a
+			m.ownIn[a.Leaf] = append(m.ownIn[a.Leaf], a)
 		}
 	}
 	m.plan.Revision = snap.Revision(m.in.Lineage)

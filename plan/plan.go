@@ -205,7 +205,7 @@ func (p *Plan) Empty() bool {
 
 // Needed says whether something is declared when the run is over: at or beneath a path,
 // or of another sort under its reconcilers.RecordKey.
-func (p *Plan) Needed(path string) bool { return coveredBy(p.needed, path) }
+func (p *Plan) Needed(path string) bool { return Covers(p.needed, path) }
 
 // Declares is the glyph in force on a resource that has but one, when the run is over;
 // nil for none.
@@ -221,8 +221,8 @@ func (p *Plan) InForce(key scrolls.Key) *scrolls.Glyph { return p.inForce[key] }
 // lineage.
 func (p *Plan) Claims(path string) []scrolls.Key { return p.claims[path] }
 
-// coveredBy says whether a sorted list holds a path or something inside it.
-func coveredBy(paths []string, path string) bool {
+// Covers says whether a sorted list holds a path or something inside it.
+func Covers(paths []string, path string) bool {
 	i, found := slices.BinarySearch(paths, path)
 	if found {
 		return true

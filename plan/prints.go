@@ -159,6 +159,25 @@ func Moved(was, is []Print) []string {
 	return all
 }
 
+// MovedOnHost is Moved, of what the journal has as it had: there the host alone has moved.
+func MovedOnHost(was, is []Print) []string {
+	now, looked := map[string]Print{}, map[string]bool{}
+	for _, p := range is {
+		if _, again := now[p.Name]; !again { // a later turn sees what an earlier one will leave
+			now[p.Name] = p
+		}
+	}
+	var all []string
+	for _, w := range was {
+		i, there := now[w.Name]
+		if there && !looked[w.Name] && i.Record == w.Record && i.Seen != w.Seen {
+			all = append(all, w.What+": it is not as it was")
+		}
+		looked[w.Name] = true
+	}
+	return all
+}
+
 // A StaleError says that a saved plan is not what would be done now. Nothing was touched.
 type StaleError struct{ Why []string }
 

@@ -14,7 +14,7 @@ type reckoning struct {
 	record *state.Record
 	bare   []byte // what stood there with golem's edits peeled off
 	peels  map[scrolls.Key]peelResult
-	stood  spots // where the edits stood in what is bare
+	stood  *spots // where the edits stood in what is bare; nil until somebody asks
 
 	on    Node // what the edits were put on
 	layer []state.Layer
@@ -47,15 +47,27 @@ func (k *work) lookAgain(keep int64) (Node, error) {
 
 // peeled is peelAll of what stands there, unless the plan did that with the same bytes and
 // layers.
-func (k *work) peeled() ([]byte, map[scrolls.Key]peelResult, spots) {
+func (k *work) peeled() ([]byte, map[scrolls.Key]peelResult) {
 	r := &k.t.reckoned
 	r.record = k.s.before
 	if p := k.planned(); p != nil && p.bare != nil && p.record == k.s.before {
 		r.bare, r.peels, r.stood = p.bare, p.peels, p.stood
 	} else {
-		r.bare, r.peels, r.stood = k.s.peelAll(k.now.data)
+		r.bare, r.peels = k.s.peelAll(k.now.data)
 	}
-	return r.bare, r.peels, r.stood
+	return r.bare, r.peels
+}
+
+// stood is where the edits stood in what is there without them.
+func (k *work) stood() *spots {
+	r := &k.t.reckoned
+	if r.stood == nil && r.bare != nil {
+		r.stood = k.s.stood(k.now.data)
+	}
+	if r.stood == nil {
+		return &spots{}
+	}
+	return r.stood
 }
 
 // planned is what the plan reckoned of the bytes that are there now; nil where it saw

@@ -206,10 +206,8 @@ func change(what, from, to string) string {
 func (k *work) judgeEdit(g *scrolls.Glyph) {
 	kind, _ := KindOf(g.Kind)
 	var old *scrolls.Glyph
-	for i := range k.s.edits {
-		if k.s.edits[i].Key == g.Key {
-			old = k.s.edits[i].Glyph
-		}
+	if was, there := k.stacks().was[g.Key]; there {
+		old = was.Glyph
 	}
 	diff, put := k.diffs[g.Key]
 	c := Change{Effect: "write", Diff: diff, After: k.pathView()}
@@ -240,7 +238,7 @@ func (k *work) judgeEdit(g *scrolls.Glyph) {
 		}
 		k.diffEdit(&c, kind, g)
 		k.tell(g.Key, old, g, state.Repair, c, true)
-	case k.t.Acts && k.reordered(g.Key):
+	case k.t.Acts && !k.stacks().steady[g.Key]:
 		c.Reason = "moves: its place among what golem edits here changed"
 		k.tell(g.Key, old, g, state.Replace, c, true)
 	}
@@ -252,54 +250,26 @@ func (k *work) diffEdit(c *Change, kind Kind, g *scrolls.Glyph) {
 	if c.Diff == "" || c.Secret || k.now.Type != File || k.now.data == nil {
 		return
 	}
-	for _, layer := range k.s.edits {
-		if layer.Key != g.Key {
-			continue
+	layer, there := k.stacks().was[g.Key]
+	if !there {
+		return
+	}
+	next := k.want.data
+	if len(k.s.edits) > 1 || len(k.edits) > 1 || k.base != nil { // others change too
+		off := k.without(layer, kind)
+		put, err := kind.edit.put(g, off.content, off.tail)
+		if err != nil {
+			return
 		}
-		next := k.want.data
-		if len(k.s.edits) > 1 || len(k.edits) > 1 || k.base != nil { // others change too
-			off := k.without(layer, kind)
-			put, err := kind.edit.put(g, off.content, off.tail)
-			if err != nil {
-				continue
-			}
-			next = put.content
-		}
-		if diff := unified(k.now.data, next); diff != "" {
-			c.Diff = diff
-		}
+		next = put.content
+	}
+	if diff := unified(k.now.data, next); diff != "" {
+		c.Diff = diff
 	}
 }
 
 // takesAway says whether an edit is one of what is not to be there.
 func takesAway(a scrolls.Attrs) bool { return goes(a) || a["absent"] == true }
-
-// reordered says whether an edit has another edit before it than it had, of those
-// that stay.
-func (k *work) reordered(key scrolls.Key) bool {
-	stays := map[scrolls.Key]bool{}
-	for _, layer := range k.edits {
-		stays[layer.Key] = true
-	}
-	was := map[scrolls.Key]bool{}
-	for _, layer := range k.s.edits {
-		was[layer.Key] = true
-	}
-	return !slices.Equal(before(k.s.edits, key, stays), before(k.edits, key, was))
-}
-
-func before(layers []state.Layer, key scrolls.Key, only map[scrolls.Key]bool) []scrolls.Key {
-	var keys []scrolls.Key
-	for _, layer := range layers {
-		if layer.Key == key {
-			break
-		}
-		if only[layer.Key] {
-			keys = append(keys, layer.Key)
-		}
-	}
-	return keys
-}
 
 // judgeRemove tells what undeclaring one layer gives back.
 func (k *work) judgeRemove(layer state.Layer, kind Kind) {

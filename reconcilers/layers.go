@@ -124,20 +124,34 @@ func readSurface(path string, rec *state.Record) (*surface, error) {
 	return s, nil
 }
 
-// peelAll takes every edit off content, newest first. What it returns of each says where
-// it was, for putting those that stay back where they were.
-func (s *surface) peelAll(content []byte) (bare []byte, peels map[scrolls.Key]peelResult, stood spots) {
+// peelAll takes every edit off content, newest first, and says what became of each.
+func (s *surface) peelAll(content []byte) (bare []byte, peels map[scrolls.Key]peelResult) {
 	peels = map[scrolls.Key]peelResult{}
+	bare = s.peel(content, func(key scrolls.Key, _ []byte, off peelResult) {
+		off.content = nil
+		peels[key] = off
+	})
+	return bare, peels
+}
+
+// stood says where in content the edits stand, for putting those that stay back where they
+// were.
+func (s *surface) stood(content []byte) *spots {
+	all := &spots{}
+	s.peel(content, func(key scrolls.Key, from []byte, off peelResult) { all.take(key, from, off.content, off.tail) })
+	return all
+}
+
+// peel takes every edit off content, newest first, and tells of each what it was taken off.
+func (s *surface) peel(content []byte, tell func(key scrolls.Key, from []byte, off peelResult)) []byte {
 	for i := len(s.edits) - 1; i >= 0; i-- {
 		layer := s.edits[i]
 		kind, _ := KindOf(layer.Glyph.Kind)
 		off := kind.edit.peel(layer.Glyph, layer.Inverse, content)
-		stood.take(layer.Key, content, off.content, off.tail)
+		tell(layer.Key, content, off)
 		content = off.content
-		off.content = nil
-		peels[layer.Key] = off
 	}
-	return content, peels, stood
+	return content
 }
 
 // stack returns the layers as they are to be after the turn, oldest first: what is
@@ -226,10 +240,8 @@ func (k *work) shows(kind Kind, g *scrolls.Glyph) bool {
 // did says what putting an edit on did, and what a person should know of it.
 func (k *work) did(g *scrolls.Glyph, kind Kind) string {
 	did := editAdds
-	for _, layer := range k.edits {
-		if layer.Key == g.Key {
-			did, _ = kind.edit.tell(g, layer.Inverse)
-		}
+	if layer, there := k.stacks().is[g.Key]; there {
+		did, _ = kind.edit.tell(g, layer.Inverse)
 	}
 	if kind.edit.note != nil {
 		if note := kind.edit.note(g); note != "" {

@@ -39,7 +39,8 @@ func (k *work) spots(content []byte) *spots {
 	if k.base != nil || !k.strangersText() || len(content) != int(k.bare.Size) || k.want.Hash != k.bare.Hash {
 		return &spots{}
 	}
-	return &spots{at: maps.Clone(k.stood.at), rank: slices.Clone(k.stood.rank)}
+	stood := k.stood()
+	return &spots{at: maps.Clone(stood.at), rank: slices.Clone(stood.rank)}
 }
 
 // rename gives an edit that is known by another key now the spot that it had.

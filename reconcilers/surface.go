@@ -37,7 +37,6 @@ type work struct {
 	bare    Node // the same with golem's edits peeled off
 	beneath Node // what golem's layers lie on
 	peels   map[scrolls.Key]peelResult
-	stood   spots // where in it those edits were
 
 	base  *state.Layer
 	edits []state.Layer
@@ -46,6 +45,7 @@ type work struct {
 	mid   Node // the same before the edits are put on
 	made  bool
 	diffs map[scrolls.Key]string
+	sums  *stacks // of the edits before and after; nil until they are final
 	// parted says that a layer leaves for another resource.
 	parted bool
 	// orphan is what a package that is gone had put there; not present, if there is none.
@@ -148,11 +148,11 @@ func (k *work) findBeneath() {
 	k.bare = k.now
 	k.peels = map[scrolls.Key]peelResult{}
 	if len(k.s.edits) > 0 && k.now.Type != File {
-		_, k.peels, _ = k.s.peelAll(nil) // what they had replaced is lost
+		_, k.peels = k.s.peelAll(nil) // what they had replaced is lost
 	}
 	if len(k.s.edits) > 0 && k.now.Type == File && k.now.data != nil {
 		var content []byte
-		content, k.peels, k.stood = k.peeled()
+		content, k.peels = k.peeled()
 		if !bytes.Equal(content, k.now.data) {
 			k.bare = withContent(k.now, content)
 			k.bare.Mtime = 0 // of what it would be without golem nobody knows the time,
@@ -325,6 +325,7 @@ func (k *work) putAll(content []byte) error {
 		}
 		return nil
 	}
+	told := k.told()
 	for _, layer := range k.edits {
 		kind, _ := KindOf(layer.Glyph.Kind)
 		put, err := kind.edit.put(layer.Glyph, content, at.tail(layer.Key, content))
@@ -333,7 +334,7 @@ func (k *work) putAll(content []byte) error {
 		}
 		if put.changed {
 			k.diffs[layer.Key] = ""
-			if !k.r.Untold {
+			if told[layer.Key] {
 				k.diffs[layer.Key] = unified(content, put.content)
 			}
 		}
@@ -343,6 +344,57 @@ func (k *work) putAll(content []byte) error {
 	}
 	r.all = fileNode(content)
 	return nil
+}
+
+// Stacks are what telling of each edit takes of all of them, before the turn and after it.
+type stacks struct {
+	was, is map[scrolls.Key]state.Layer
+	secret  bool // one of them is
+	// steady are those that have the same edits before them as they had, of those that stay.
+	steady map[scrolls.Key]bool
+}
+
+// stacks sums the edits up, once they are final.
+func (k *work) stacks() *stacks {
+	if k.sums != nil {
+		return k.sums
+	}
+	s := &stacks{was: map[scrolls.Key]state.Layer{}, is: map[scrolls.Key]state.Layer{}, steady: map[scrolls.Key]bool{}}
+	for _, layer := range k.s.edits {
+		s.was[layer.Key], s.secret = layer, s.secret || secret(layer.Glyph)
+	}
+	for _, layer := range k.edits {
+		s.is[layer.Key], s.secret = layer, s.secret || secret(layer.Glyph)
+	}
+	before, after := staying(k.s.edits, s.is), staying(k.edits, s.was)
+	for i, key := range before {
+		if key != after[i] {
+			break
+		}
+		s.steady[key] = true
+	}
+	k.sums = s
+	return s
+}
+
+// staying are the keys of layers that are among others, too.
+func staying(layers []state.Layer, others map[scrolls.Key]state.Layer) []scrolls.Key {
+	var keys []scrolls.Key
+	for _, layer := range layers {
+		if _, stays := others[layer.Key]; stays {
+			keys = append(keys, layer.Key)
+		}
+	}
+	return keys
+}
+
+// told are the edits whose diff somebody will read.
+func (k *work) told() map[scrolls.Key]bool {
+	told := map[scrolls.Key]bool{}
+	for _, g := range k.r.Set {
+		told[g.Key] = !k.r.Untold
+	}
+	return told
 }
 
 // placed is why an edit cannot be put on, with the file and the glyph that it is about.

@@ -3,7 +3,6 @@ package reconcilers
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -46,11 +45,10 @@ func (k *work) hide(c *Change, g *scrolls.Glyph) {
 // secretNear says that a glyph is secret, or anything else in the same file, before the
 // turn or after it: a diff shows the lines around a change, too.
 func (k *work) secretNear(g *scrolls.Glyph) bool {
-	hidden := secret(g) || k.s.base != nil && secret(k.s.base.Glyph) || k.base != nil && secret(k.base.Glyph)
-	for _, layer := range slices.Concat(k.s.edits, k.edits) {
-		hidden = hidden || secret(layer.Glyph)
+	if k.s.base != nil && secret(k.s.base.Glyph) || k.base != nil && secret(k.base.Glyph) {
+		return true
 	}
-	return hidden
+	return secret(g) || k.stacks().secret
 }
 
 // view is a node as JSON shows it.

@@ -79,7 +79,7 @@ func shownWords(argv []string) string {
 func (k *work) tests() []test {
 	var tests []test
 	add := func(key scrolls.Key, g *scrolls.Glyph) {
-		if now := k.w.InForce(key); now != nil && CID(now) == CID(g) {
+		if now := k.w.InForce(key); now != nil && now != g && CID(now) == CID(g) {
 			g = now // it may ask for another test since
 		}
 		argv := words(g.Attrs, "validate")
