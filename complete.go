@@ -55,7 +55,9 @@ func (a *app) completeCommand() *cli.Command {
 			if len(words) > 0 && words[0] == "--" {
 				words = words[1:]
 			}
-			for _, offer := range complete(c.Root(), words) {
+			// Flags of this very command are those of a wrapper or an alias.
+			given := map[string]string{"root": c.String("root"), "state": c.String("state")}
+			for _, offer := range complete(c.Root(), given, words) {
 				if _, err := fmt.Fprintf(a.out, "%s\t%s\n", offer.word, offer.what); err != nil {
 					return err
 				}
@@ -78,12 +80,12 @@ type typing struct {
 	stop  bool     // "--" was typed: no more flags
 }
 
-// complete lists what the last word may become.
-func complete(root *cli.Command, words []string) []offer {
+// complete lists what the last word may become. Some flags may be given beforehand.
+func complete(root *cli.Command, given map[string]string, words []string) []offer {
 	if len(words) == 0 {
 		words = []string{""}
 	}
-	t := &typing{at: root, flags: root.Flags, given: map[string]string{}}
+	t := &typing{at: root, flags: root.Flags, given: given}
 	last := words[len(words)-1]
 	for _, word := range words[:len(words)-1] {
 		t.read(word)
@@ -167,6 +169,8 @@ func (t *typing) values(flag string) []offer {
 		if t.at.Name == "rollback" {
 			return t.revisions()
 		}
+	case "against":
+		return t.revisions()
 	case "name":
 		return t.lineages()
 	case "format":

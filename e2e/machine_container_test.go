@@ -66,6 +66,7 @@ func TestContainerIsMadeChangedRepairedAndRemoved(t *testing.T) {
 	} {
 		m.sh(act.does + " >/dev/null")
 		says(t, m.plan(), act.drift)
+		says(t, m.golem(2, "plan", "--drift", "--detailed-exitcode", site).stdout, "Moved: 0 by the scroll, 1 by the host, 0 by both;")
 		m.apply()
 		if said := m.answers(8080); said != "one" {
 			t.Errorf("after %s, it says %q", act.does, said)

@@ -86,9 +86,15 @@ func (x *terminal) ended() string {
 // await waits until the terminal shows a text.
 func (x *terminal) await(text string) {
 	x.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(x.shown(), text); {
+	x.awaitAfter(0, text)
+}
+
+// awaitAfter is await for what it shows behind so many bytes.
+func (x *terminal) awaitAfter(from int, text string) {
+	x.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(x.shown()[from:], text); {
 		if time.Now().After(deadline) {
-			x.t.Fatalf("the terminal never showed %q:\n%s", text, x.shown())
+			x.t.Fatalf("the terminal never showed %q:\n%s", text, x.shown()[from:])
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

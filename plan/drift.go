@@ -66,7 +66,9 @@ func CompareDrift(inForce, wanted *Plan) *Drift {
 	}
 	for _, c := range inForce.Changes() {
 		m := row(c.Leaf, c.Change)
-		m.By, m.Found, m.Diff = ByHost, strings.TrimPrefix(c.Reason, "drifted: "), c.Diff
+		// What a repair would do about it stands behind a semicolon, and is plan's to tell.
+		m.Found, _, _ = strings.Cut(strings.TrimPrefix(c.Reason, "drifted: "), "; ")
+		m.By, m.Diff = ByHost, c.Diff
 	}
 	d.Still = inForce.Summary().Unchanged
 	if wanted != nil {

@@ -92,22 +92,28 @@ func (k *work) judgeBase(g *scrolls.Glyph, kind Kind) {
 		}
 		k.tell(g.Key, old.Glyph, g, state.Replace, c, acts)
 	case acts && !k.r.Blind:
-		c.Reason, c.Drift = "drifted: "+k.driftText(why)+", changed by hand", true
+		c.Reason, c.Drift = "drifted: "+k.driftText(why), true
 		k.tell(g.Key, old.Glyph, g, state.Repair, c, true)
 	}
 }
 
-// driftText names what drifted, for a person.
+// driftText tells what drifted, and to what, for a person.
 func (k *work) driftText(why string) string {
 	switch {
 	case k.now.Type == Absent:
-		return "it is gone"
+		return "it is gone, removed by hand"
 	case why == "type":
-		return fmt.Sprintf("a %s is there", k.now.Type)
+		why = fmt.Sprintf("a %s is there", k.now.Type)
 	case why == "mode":
-		return fmt.Sprintf("mode %04o", k.now.Mode)
+		why = fmt.Sprintf("mode %04o", k.now.Mode)
+	case why == "target":
+		why = "it leads to " + quote(string(k.now.Target))
+	case why == "owner":
+		why = "owner " + k.userText(k.now.UID)
+	case why == "group":
+		why = "group " + k.groupText(k.now.GID)
 	}
-	return why
+	return why + ", changed by hand"
 }
 
 // installReason says what an install of a base puts there, and over what.
