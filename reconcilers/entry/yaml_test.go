@@ -360,3 +360,23 @@ func TestYAMLNamesThatAreSpelledOddly(t *testing.T) {
 		})
 	}
 }
+
+// What was cut out of a document comes back into it, though somebody took all the rest.
+func TestYAMLComesBackIntoAnEmptiedDocument(t *testing.T) {
+	for _, c := range []struct{ found, left, want string }{
+		{"old: 1\ndebug: true\n", "", "old: 1\n"},
+		{"old: 1\ndebug: true\n", "# nothing\n", "# nothing\nold: 1\n"},
+		{"old: 1\ndebug: true\n", "# nothing", "# nothing\nold: 1\n"},
+		{"old: 1 # the only one\n", "", "old: 1"},
+		{"---\nold: 1\nb: 2\n---\nc: 3\n", "---\n---\nc: 3\n", "---\nold: 1\n---\nc: 3\n"},
+	} {
+		w := Wish{Steps: []Step{{Name: "old"}}, Absent: true}
+		_, receipt, err := yamlFormat{}.Put([]byte(c.found), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(yamlFormat{}.Peel([]byte(c.left), w, receipt)); got != c.want {
+			t.Errorf("%q, emptied to %q, is given back as %q, not %q", c.found, c.left, got, c.want)
+		}
+	}
+}

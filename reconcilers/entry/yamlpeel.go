@@ -12,10 +12,16 @@ func (f yamlFormat) Peel(text []byte, w Wish, receipt json.RawMessage) []byte {
 		return text
 	}
 	d, err := openYAML(text, w.Document)
-	if err != nil || d.root == nil || d.walk(w.Steps) != nil {
+	if err != nil {
 		return text
 	}
 	p := &yamlPeel{yamlDoc: d, w: w, r: &r}
+	if d.root == nil {
+		return apply(text, p.refill()...)
+	}
+	if d.walk(w.Steps) != nil {
+		return text
+	}
 	var cuts []splice
 	switch r.Did {
 	case "set":
@@ -224,6 +230,16 @@ func (p *yamlPeel) unmake() []splice {
 		return []splice{{p.from + i, p.from + i + len(p.r.Old), nil}}
 	}
 	return []splice{{start, p.nextLine(p.root.end), nil}}
+}
+
+// refill puts what was cut out of a document back into it, though nothing else is left
+// there.
+func (p *yamlPeel) refill() []splice {
+	cut := p.r.Did == "cut" && p.r.Flow == nil && len(p.w.Steps) == 1
+	if void := p.r.Did == "void" && p.r.Depth == 0; !cut && !void {
+		return nil
+	}
+	return []splice{{p.limit, p.limit, p.whole(p.r.Old, p.limit, p.limit)}}
 }
 
 // unvoid gives a mapping its last member back, where it is still empty.
