@@ -323,6 +323,28 @@ func TestPlanJSONFitsItsSchema(t *testing.T) {
 	}
 }
 
+func TestValidateAndDriftJSONFitTheirSchemas(t *testing.T) {
+	v := newValidator()
+	s := stageEveryOp(t)
+	d := v.fits(t, "drift.schema.json", s.run(t, 0, "plan", "--drift", "--json").stdout)
+	moved := map[any]bool{}
+	for _, m := range d["moved"].([]any) {
+		moved[m.(map[string]any)["by"]] = true
+	}
+	if !moved["scroll"] || !moved["host"] && !moved["both"] {
+		t.Errorf("the drift is %v, so the schema was not tried on all", d)
+	}
+	ok := v.fits(t, "validate.schema.json", s.run(t, 0, "validate", "--json").stdout)
+	if ok["valid"] != true || ok["glyphs"] == 0.0 {
+		t.Errorf("of a valid scroll it says %v", ok)
+	}
+	s.declare(t, "file \"/etc/a\" {\n  contnet = 1\n}\nfile \"/etc/b\" { content = [] }\n")
+	bad := v.fits(t, "validate.schema.json", s.run(t, 1, "validate", "--json").stdout)
+	if n := len(bad["diagnostics"].([]any)); n < 2 || bad["valid"] != false {
+		t.Errorf("of a wrong scroll it says %v", bad)
+	}
+}
+
 // reportOf checks every line of an apply, and returns the last.
 func reportOf(t *testing.T, v *validator, stdout string) map[string]any {
 	t.Helper()

@@ -124,9 +124,10 @@ func graphLabel(n graphNode) string {
 	return Mark(n.op) + " " + n.label
 }
 
-// dotText is a text as DOT has it (graphviz.org/doc/info/lang.html).
+// dotText is a text as DOT has it (graphviz.org/doc/info/lang.html); Graphviz reads entities
+// in it, too.
 func dotText(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(Printable(s)) + `"`
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;").Replace(Printable(s)) + `"`
 }
 
 func writeMermaid(b *strings.Builder, nodes []graphNode) {
