@@ -1,6 +1,10 @@
 package scrolls
 
 import (
+	"fmt"
+	"regexp"
+	"strings"
+
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
@@ -42,6 +46,42 @@ var indentFunc = function.New(&function.Spec{
 		if gocty.FromCtyValue(args[0], &spaces) != nil || spaces < 0 || spaces > maxIndent {
 			return cty.NilVal, function.NewArgErrorf(0, "it is not a whole number from 0 to %d", maxIndent)
 		}
+		if strings.Count(args[1].AsString(), "\n")*spaces > maxValue {
+			return cty.NilVal, errTooLong
+		}
 		return stdlib.IndentFunc.Call(args)
+	},
+})
+
+var errTooLong = fmt.Errorf("what it makes is longer than %d MiB", maxValue>>20)
+
+// replacePattern is replace with a regular expression.
+func replacePattern(text cty.Value, pattern string, with cty.Value) (cty.Value, error) {
+	if found, err := regexp.Compile(pattern); err == nil {
+		places := len(found.FindAllStringIndex(text.AsString(), -1))
+		longest := len(with.AsString()) + strings.Count(with.AsString(), "$")*len(text.AsString())
+		if longest > 0 && places > maxValue/longest {
+			return cty.NilVal, errTooLong
+		}
+	}
+	return stdlib.RegexReplace(text, cty.StringVal(pattern), with)
+}
+
+// joinFunc is terraform's join, of no more than fits in memory.
+var joinFunc = function.New(&function.Spec{
+	Params:   stdlib.JoinFunc.Params(),
+	VarParam: stdlib.JoinFunc.VarParam(),
+	Type:     function.StaticReturnType(cty.String),
+	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+		parts := 0
+		for _, list := range args[1:] {
+			if list.CanIterateElements() {
+				parts += list.LengthInt()
+			}
+		}
+		if long := len(args[0].AsString()); long > 0 && parts > maxValue/long {
+			return cty.NilVal, errTooLong
+		}
+		return stdlib.JoinFunc.Call(args)
 	},
 })

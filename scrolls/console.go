@@ -28,19 +28,19 @@ func OpenConsole(path string, o Options) (*Console, error) {
 		l.names(l.in.body)
 		return &Console{l}, nil
 	}
-	files, vars, err := l.find(path)
+	_, err := l.guarded(func() error {
+		files, vars, err := l.find(path)
+		if err != nil {
+			return err
+		}
+		bodies, err := l.parse(files, "")
+		if err != nil || l.diags.HasErrors() {
+			return err
+		}
+		return l.resolve(merge(bodies), vars)
+	})
 	if err != nil {
 		return nil, err
-	}
-	bodies, err := l.parse(files, "")
-	if err == nil && !l.diags.HasErrors() {
-		err = l.resolve(merge(bodies), vars)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if l.diags.HasErrors() {
-		return nil, &Diagnostics{All: quieter(l.diags), Files: l.s.Files}
 	}
 	return &Console{l}, nil
 }

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // Diagnostics are the mistakes in a scroll, each with its place. They are an error
@@ -36,6 +38,9 @@ func (d *Diagnostics) Write(w io.Writer, width uint, color bool) error {
 		shown := *one
 		shown.Summary = string(printable([]byte(one.Summary)))
 		shown.Detail = string(printable([]byte(one.Detail)))
+		if one.Expression != nil && one.EvalContext != nil && longValues(one.Expression, one.EvalContext) {
+			shown.Expression, shown.EvalContext = nil, nil
+		}
 		files := map[string]*hcl.File{}
 		if one.Subject != nil {
 			file := excerpt(d.Files[one.Subject.Filename], &shown)
@@ -77,23 +82,70 @@ func excerpt(file *hcl.File, d *hcl.Diagnostic) *hcl.File {
 		end = last + bytes.IndexByte(src[last:], '\n') + 1
 	}
 	lines := bytes.Repeat([]byte("\n"), whole.Start.Line-1)
+	first, last := start, end
+	if start, end = clipped(src, start, end, whole.Start.Byte); start > first {
+		lines = append(lines, "… "...)
+	}
 	by := len(lines) - start
-	d.Subject, d.Context = moved(d.Subject, by), moved(d.Context, by)
+	d.Subject, d.Context = moved(d.Subject, by, start, end), moved(d.Context, by, start, end)
 	text := append(lines, printable(src[start:end])...)
 	for _, veil := range veils(file, start, end) {
 		text = veil.draw(text, by, d)
 	}
+	if end < last {
+		text = append(bytes.TrimRight(text, "\r\n"), " …\n"...)
+	}
 	return &hcl.File{Bytes: text, Nav: movedNav{file.Nav, by}}
 }
 
-// moved is a place so many bytes further on.
-func moved(at *hcl.Range, by int) *hcl.Range {
+const (
+	maxSnippet     = 10  // lines
+	maxSnippetText = 800 // bytes
+	maxShownValue  = 200 // bytes of a text
+)
+
+// clipped is as much of the source between two places as a person reads, with what begins
+// at a third.
+func clipped(src []byte, start, end, from int) (int, int) {
+	if from-start > maxSnippetText/2 {
+		start = from - maxSnippetText/8
+	}
+	end = min(end, start+maxSnippetText)
+	for start < from && !utf8.RuneStart(src[start]) {
+		start++
+	}
+	for end > start && end < len(src) && !utf8.RuneStart(src[end]) {
+		end--
+	}
+	at := start
+	for range maxSnippet {
+		next := bytes.IndexByte(src[at:end], '\n')
+		if next < 0 {
+			return start, end
+		}
+		at += next + 1
+	}
+	return start, at
+}
+
+// longValues says whether one of the values that an expression refers to is a long text:
+// it would be shown whole.
+func longValues(expr hcl.Expression, ctx *hcl.EvalContext) bool {
+	return slices.ContainsFunc(expr.Variables(), func(traversal hcl.Traversal) bool {
+		value, diags := traversal.TraverseAbs(ctx)
+		value, _ = value.Unmark()
+		return !diags.HasErrors() && value.Type() == cty.String && value.IsKnown() && !value.IsNull() && len(value.AsString()) > maxShownValue
+	})
+}
+
+// moved is a place so many bytes further on, as far as it is between two places.
+func moved(at *hcl.Range, by, start, end int) *hcl.Range {
 	if at == nil {
 		return nil
 	}
 	out := *at
-	out.Start.Byte += by
-	out.End.Byte += by
+	out.Start.Byte = min(max(out.Start.Byte, start), end) + by
+	out.End.Byte = min(max(out.End.Byte, start), end) + by
 	return &out
 }
 

@@ -19,11 +19,15 @@ func (l *loader) value(expr hcl.Expression, ctx *hcl.EvalContext) (value cty.Val
 	if !l.refers(expr) {
 		return cty.DynamicVal, false
 	}
+	l.at(expr.Range())
 	value, diags := expr.Value(ctx)
 	for _, d := range diags {
 		l.diags = append(l.diags, discreet(calm(helpful(d, expr)), expr, ctx))
 	}
-	return value, !diags.HasErrors()
+	if diags.HasErrors() {
+		return value, false
+	}
+	return value, l.bounded(value, expr.Range())
 }
 
 // refers says whether every variable and local that an expression names is declared,

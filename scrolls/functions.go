@@ -11,6 +11,7 @@ import (
 	"hash"
 	"net/url"
 	"path"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2/ext/tryfunc"
@@ -31,7 +32,7 @@ func (l *loader) functions() map[string]function.Function {
 		"signum": stdlib.SignumFunc,
 		// strings
 		"chomp": stdlib.ChompFunc, "format": stdlib.FormatFunc, "formatlist": stdlib.FormatListFunc,
-		"indent": indentFunc, "join": stdlib.JoinFunc, "lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc,
+		"indent": indentFunc, "join": joinFunc, "lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc,
 		"regexall": stdlib.RegexAllFunc, "replace": replaceFunc, "split": stdlib.SplitFunc,
 		"strrev": stdlib.ReverseFunc, "substr": stdlib.SubstrFunc, "title": stdlib.TitleFunc, "trim": stdlib.TrimFunc,
 		"trimprefix": stdlib.TrimPrefixFunc, "trimspace": stdlib.TrimSpaceFunc, "trimsuffix": stdlib.TrimSuffixFunc,
@@ -130,7 +131,10 @@ var replaceFunc = function.New(&function.Spec{
 	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 		old := args[1].AsString()
 		if len(old) > 1 && old[0] == '/' && old[len(old)-1] == '/' {
-			return stdlib.RegexReplace(args[0], cty.StringVal(old[1:len(old)-1]), args[2])
+			return replacePattern(args[0], old[1:len(old)-1], args[2])
+		}
+		if n := strings.Count(args[0].AsString(), old) * len(args[2].AsString()); n > maxValue {
+			return cty.NilVal, errTooLong
 		}
 		return stdlib.Replace(args[0], args[1], args[2])
 	},

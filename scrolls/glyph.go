@@ -46,6 +46,9 @@ func (l *loader) repeated(block *hclsyntax.Block, kind *kindInfo, label string) 
 		if i.absent {
 			continue
 		}
+		if !i.each && !l.more(1, block.DefRange()) {
+			return all
+		}
 		g := l.glyph(block, kind, label, i.ctx)
 		if g == nil {
 			return all // the next ones would say the same

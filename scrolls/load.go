@@ -2,6 +2,7 @@ package scrolls
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -35,6 +37,8 @@ type Options struct {
 	Name string
 	// HostPolicy is a file with the host's own policy; it need not exist.
 	HostPolicy string
+
+	may allowance // the usual one, where it is none
 }
 
 // A loader holds what is known while a scroll is loaded.
@@ -55,6 +59,11 @@ type loader struct {
 	shownDir string
 	// adopted are what the adopt blocks name.
 	adopted []adoption
+
+	may      allowance
+	now      atomic.Pointer[mark] // for who watches
+	declared int                  // glyphs, instances and modules
+	full     bool                 // more are declared than may be, which is noted
 }
 
 // kindInfo is a kind with its attributes by name.
@@ -80,24 +89,17 @@ func (k *kindInfo) one(article string) string {
 // is an ordinary error. What cannot be read is never taken for an empty scroll.
 func Load(path string, o Options) (*Scroll, error) {
 	l := newLoader(o)
-	files, vars, err := l.find(path)
-	if err != nil {
-		return nil, err
-	}
-	bodies, err := l.parse(files, "")
-	if err != nil {
-		return nil, err
-	}
-	if !l.diags.HasErrors() {
-		if err := l.evaluate(bodies, vars); err != nil {
-			return nil, err
+	return l.guarded(func() error {
+		files, vars, err := l.find(path)
+		if err != nil {
+			return err
 		}
-	}
-	if l.diags.HasErrors() {
-		return nil, &Diagnostics{All: quieter(l.diags), Files: l.s.Files}
-	}
-	l.s.Digest = l.seen.sum()
-	return l.s, nil
+		bodies, err := l.parse(files, "")
+		if err != nil || l.diags.HasErrors() {
+			return err
+		}
+		return l.evaluate(bodies, vars)
+	})
 }
 
 // LoadText loads a scroll of one file from its text; it has no directory.
@@ -107,26 +109,24 @@ func LoadText(text string, o Options) (*Scroll, error) {
 	if err := parseable([]byte(text), name); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	file, diags := parseFile([]byte(text), name)
-	l.diags = append(l.diags, diags...)
-	l.s.Files[name] = file
-	l.s.Source, l.s.Dir = name, "/"
-	if body, ok := file.Body.(*hclsyntax.Body); ok && !diags.HasErrors() {
-		if err := l.evaluate([]*hclsyntax.Body{body}, nil); err != nil {
-			return nil, err
+	return l.guarded(func() error {
+		file, diags := parseFile([]byte(text), name)
+		l.diags = append(l.diags, diags...)
+		l.s.Files[name] = file
+		l.s.Source, l.s.Dir = name, "/"
+		body, ok := file.Body.(*hclsyntax.Body)
+		if !ok || diags.HasErrors() {
+			return nil
 		}
-	}
-	if l.diags.HasErrors() {
-		return nil, &Diagnostics{All: quieter(l.diags), Files: l.s.Files}
-	}
-	l.s.Digest = l.seen.sum()
-	return l.s, nil
+		return l.evaluate([]*hclsyntax.Body{body}, nil)
+	})
 }
 
 func newLoader(o Options) *loader {
 	l := &loader{
 		o: o, s: &Scroll{Files: map[string]*hcl.File{}, Policies: map[string]Policy{}},
 		facts: factsValue(o.Facts), bodies: map[string]*hclsyntax.Body{},
+		may: cmp.Or(o.may, usual),
 	}
 	index := func(kinds []Kind) map[string]*kindInfo {
 		all := map[string]*kindInfo{}
@@ -209,6 +209,9 @@ func (l *loader) parse(files []string, shown string) ([]*hclsyntax.Body, error) 
 		diags hcl.Diagnostics
 		src   []byte
 		err   error
+	}
+	if len(files) > 0 {
+		l.at(hcl.Range{Filename: files[0], Start: hcl.InitialPos, End: hcl.InitialPos})
 	}
 	results := make([]result, len(files))
 	var wait sync.WaitGroup

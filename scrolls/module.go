@@ -26,7 +26,7 @@ func (l *loader) include(block *hclsyntax.Block, path string) *scope {
 	before := len(l.diags)
 	attr := block.Body.Attributes["source"]
 	dir, shown, ok := l.moduleDir(attr)
-	if !ok {
+	if !ok || !l.more(1, attr.Expr.Range()) {
 		return nil
 	}
 	body, err := l.moduleBody(dir, shown)

@@ -23,6 +23,9 @@ func parseable(src []byte, name string) error {
 // shallow is parseable for what a lexer makes of source. Most is settled by looking at
 // the bytes; only where there are many of them are the tokens looked at.
 func shallow(src []byte, name string, lex func([]byte, string, hcl.Pos) (hclsyntax.Tokens, hcl.Diagnostics)) error {
+	if wordsIn(src) > maxWords {
+		return fmt.Errorf("it has more than %d words and signs; text of this size belongs into a file of its own", maxWords)
+	}
 	nesting, operators := byteDepth(src)
 	if nesting <= maxNesting && operators <= maxChain {
 		return nil
@@ -47,6 +50,27 @@ func word(tokens hclsyntax.Tokens, i int) string {
 		return ""
 	}
 	return string(tokens[i].Bytes)
+}
+
+// wordsIn is an upper bound of what the parser makes of source.
+func wordsIn(src []byte) int {
+	words := 0
+	inside := false // of a word
+	for _, c := range src {
+		switch {
+		case c == ' ' || c == '\t':
+			inside = false
+		case c == '_', c >= '0' && c <= '9', c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c >= 0x80:
+			if !inside {
+				words++
+			}
+			inside = true
+		default:
+			words++
+			inside = false
+		}
+	}
+	return words
 }
 
 // byteDepth is an upper bound of the nesting and of the operators: their bytes count

@@ -64,6 +64,9 @@ func (l *loader) forEach(attr *hclsyntax.Attribute) []instance {
 	case t.IsSetType() && t.ElementType() != cty.String && value.LengthInt() > 0, !t.IsSetType() && !t.IsMapType() && !t.IsObjectType():
 		return wrong("It is a map, an object or a set of strings; %s is given.", article(t))
 	}
+	if !l.more(value.LengthInt(), attr.Expr.Range()) {
+		return nil
+	}
 	var all []instance
 	for it := value.ElementIterator(); it.Next(); {
 		k, v := it.Element()

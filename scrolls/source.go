@@ -17,6 +17,9 @@ func readSource(what, name string) ([]byte, error) {
 	if err == nil && !st.Mode().IsRegular() {
 		err = errors.New("it is not a regular file")
 	}
+	if err == nil && st.Size() > maxSourceFile {
+		err = fmt.Errorf("it is larger than %d MiB", maxSourceFile>>20)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", what, name, bare(err))
 	}

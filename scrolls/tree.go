@@ -108,7 +108,7 @@ func (l *loader) scrolls(blocks []*hclsyntax.Block, path string, policy Policy) 
 			all = l.instances(block)
 		}
 		for _, i := range all {
-			if !i.absent {
+			if !i.absent && !l.full {
 				l.scroll(block, join(path, i.keyed(label)), policy, i.ctx)
 			}
 		}
