@@ -3,8 +3,11 @@ package apply_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +108,84 @@ func TestLawPrune(t *testing.T) {
 		h.mustPrune(t, time.Now())
 		h.check(t)
 	})
+}
+
+// TestLawPruneBetweenRuns: on a host that is pruned between the runs of two lineages, with a
+// stranger's edits in between, each run ends where it ends without pruning; what golem kept
+// stays kept; and undeclaring gives back the very same, in whatever order.
+func TestLawPruneBetweenRuns(t *testing.T) {
+	lawChecks(t)
+	rapid.Check(t, func(t *rapid.T) {
+		h, twin := newLawHost(t), newLawHost(t)
+		defer h.remove()
+		defer twin.remove()
+		tree := drawTree(t)
+		if err := errors.Join(tree.build(h.root), tree.build(twin.root)); err != nil {
+			t.Fatal(err)
+		}
+		names := []string{"even", "odd"}
+		moments := []time.Time{time.Now()}
+		both := func(s *scrolls.Scroll, who int) {
+			if h.run(t, s, names[who]) != twin.run(t, s, names[who]) {
+				t.Fatalf("it is refused on one of the two alone")
+			}
+			if diff := compare(twin.fingerprint(t, false), h.fingerprint(t, false)); diff != "" {
+				t.Fatalf("with pruning it ends elsewhere:\n%s", diff)
+			}
+		}
+		for i := range rapid.IntRange(2, 5).Draw(t, "runs") {
+			who := rapid.IntRange(0, 1).Draw(t, "lineage")
+			both(drawScroll(t, names[who], func(i int) bool { return i%2 == who }), who)
+			if rapid.Bool().Draw(t, "stranger") {
+				text := []byte(fmt.Sprintf("by hand %d\n", i))
+				name := rapid.SampledFrom(filesIn(t, h)).Draw(t, "file")
+				if err := errors.Join(appendTo(h.root+name, text), appendTo(twin.root+name, text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Millisecond)
+			moments = append(moments, time.Now())
+			if rapid.Bool().Draw(t, "prune") {
+				h.mustPrune(t, rapid.SampledFrom(moments).Draw(t, "moment"))
+				h.check(t)
+			}
+		}
+		for _, who := range rapid.Permutation([]int{0, 1}).Draw(t, "last") {
+			both(nil, who)
+			h.mustPrune(t, time.Now())
+		}
+		h.check(t)
+		kept, without := h.kept(t), twin.kept(t)
+		slices.Sort(kept)
+		slices.Sort(without)
+		if !slices.Equal(kept, without) {
+			t.Fatalf("kept is %q, and without pruning %q", kept, without)
+		}
+	})
+}
+
+// filesIn are the regular files beneath a host's root; of none, one that is made.
+func filesIn(t *rapid.T, h *lawHost) []string {
+	var names []string
+	err := filepath.WalkDir(h.root, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			names = append(names, strings.TrimPrefix(path, h.root))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(names, "/by-hand")
+}
+
+func appendTo(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
 }
 
 // backTo rolls back. What is in the way of that is in the way of any.
