@@ -53,7 +53,7 @@ var examples = map[string][]string{
 	},
 	"golem show": {
 		"golem show",
-		"golem show --against 1 web@2",
+		"golem show web@1 web@2",
 		"golem show web.plan",
 	},
 	"golem state": {

@@ -65,16 +65,20 @@ func (a *app) historyCommand() *cli.Command {
 
 func (a *app) showCommand() *cli.Command {
 	return &cli.Command{
-		Name: "show", Usage: "show one revision, or a saved plan", ArgsUsage: "[REV | LINEAGE@REV | PLANFILE]",
-		Description: "A revision is told with how it declares otherwise than the one before it, or\n" +
-			"than another. Of a sensitive value is only said that it changed.",
+		Name: "show", Usage: "show one revision, or a saved plan", ArgsUsage: "[REV | LINEAGE@REV | PLANFILE | REV REV]",
+		Description: "A revision is told with how it declares otherwise than the one before it;\n" +
+			"the second of two, than the first. Of a sensitive value is only said that it\nchanged.",
 		Flags: []cli.Flag{jsonFlag, &cli.StringFlag{Name: "against", Usage: "compare with the revision `REV` of the same lineage; 0 is none"}},
 		Action: func(_ context.Context, c *cli.Command) error {
-			if plan.IsSaved(c.Args().First()) {
+			if c.Args().Len() < 2 && plan.IsSaved(c.Args().First()) {
 				return a.showSaved(c)
 			}
+			id, other, err := shown(c)
+			if err != nil {
+				return err
+			}
 			return reading(c, func(_ *session, r *state.Reader) error {
-				rev, err := findRevision(r, c.String("name"), c.Args().First())
+				rev, err := findRevision(r, c.String("name"), id)
 				if err != nil {
 					return err
 				}
@@ -82,7 +86,7 @@ func (a *app) showCommand() *cli.Command {
 				if err != nil {
 					return err
 				}
-				was, err := a.against(c, r, rev)
+				was, err := against(r, rev, other)
 				if err != nil {
 					return err
 				}
@@ -93,20 +97,42 @@ func (a *app) showCommand() *cli.Command {
 	}
 }
 
-// against is the revision that one is compared with: the one before it, or the one that a
-// flag names; nil for none.
-func (a *app) against(c *cli.Command, r *state.Reader, rev *state.Revision) (*state.Revision, error) {
+// shown is the revision that is to be shown, and the one to compare it with: the first of
+// two, or what a flag says; "" for the one before it.
+func shown(c *cli.Command) (id, other string, err error) {
+	args := c.Args().Slice()
+	switch {
+	case len(args) > 2:
+		err = fmt.Errorf("one revision, or two to compare, not %d", len(args))
+	case len(args) == 2 && c.IsSet("against"):
+		err = errors.New("either two revisions, or --against")
+	case c.IsSet("against") && c.String("against") == "":
+		err = errors.New("--against says which revision to compare with")
+	}
+	if err != nil {
+		return "", "", &usageError{command: c.FullName(), err: err}
+	}
+	if len(args) == 2 {
+		return args[1], args[0], nil
+	}
+	return c.Args().First(), c.String("against"), nil
+}
+
+// against is the revision that one is compared with: the one before it, or the one that is
+// named; nil for none.
+func against(r *state.Reader, rev *state.Revision, other string) (*state.Revision, error) {
 	number := rev.Number - 1
-	if text := c.String("against"); c.IsSet("against") {
-		if name, rest, ok := strings.Cut(text, "@"); ok {
+	if other != "" {
+		text := other
+		if name, rest, ok := strings.Cut(other, "@"); ok {
 			if name != rev.Lineage {
-				return nil, fmt.Errorf("show --against %s: it is no revision of %s", text, rev.Lineage)
+				return nil, fmt.Errorf("compare with %s: it is no revision of %s", other, rev.Lineage)
 			}
 			text = rest
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			return nil, fmt.Errorf("show --against %q: it is not a revision; write a number, or LINEAGE@NUMBER", text)
+			return nil, fmt.Errorf("compare with %q: it is not a revision; write a number, or LINEAGE@NUMBER", other)
 		}
 		number = n
 	}
@@ -115,10 +141,10 @@ func (a *app) against(c *cli.Command, r *state.Reader, rev *state.Revision) (*st
 	}
 	was, err := r.Revision(rev.Lineage, number)
 	if errors.Is(err, state.ErrMissing) {
-		if !c.IsSet("against") {
+		if other == "" {
 			return nil, nil // it was pruned
 		}
-		return nil, &missingError{fmt.Sprintf("show --against %d: there is no such revision of %s", number, rev.Lineage), historyHint}
+		return nil, &missingError{fmt.Sprintf("compare with %s: there is no such revision of %s", other, rev.Lineage), historyHint}
 	}
 	return was, err
 }
