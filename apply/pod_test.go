@@ -87,11 +87,15 @@ func TestContainerThatWasForgottenIsNotTouched(t *testing.T) {
 	if r, err := h.apply(scrollOf(leafOf("one", container("web", "app:1"))), "run"); err == nil || !strings.Contains(err.Error(), "golem did not make") {
 		t.Fatalf("a container without a record is taken over: %v %+v", err, r)
 	}
-	h.mustApply(t, scrollOf(leafOf("one", container("web", "app:1", "adopt", true))))
-	says(t, h.Print(), "container web.found - app:2")
-	h.mustApply(t, nil)
-	if h.Print() != was {
-		t.Fatalf("given back:\nwas\n%s\nis\n%s", was, h.Print())
+	byBlock := container("web", "app:1")
+	byBlock.Adopt = true // as an adopt block says
+	for _, g := range []*scrolls.Glyph{container("web", "app:1", "adopt", true), byBlock} {
+		h.mustApply(t, scrollOf(leafOf("one", g)))
+		says(t, h.Print(), "container web.found - app:2")
+		h.mustApply(t, nil)
+		if h.Print() != was {
+			t.Fatalf("given back:\nwas\n%s\nis\n%s", was, h.Print())
+		}
 	}
 }
 

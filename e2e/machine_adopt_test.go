@@ -25,6 +25,8 @@ update-alternatives --quiet --install /usr/bin/pick pick /usr/local/bin/own 10; 
 printf 'caf\351\n' > /etc/latin
 ln -s /usr/share/zoneinfo/Europe/Berlin /etc/own-link
 mkdir -m 0750 /etc/own.d
+mkdir -p /usr/local/many/in; for i in $(seq 101); do echo $i > /usr/local/many/in/$i; done
+head -c 70000 /dev/zero > /usr/local/big
 printf 'hunter2\n' > /etc/own-secret; chmod 0600 /etc/own-secret
 groupadd -g 1500 crew
 useradd -m -u 1501 -s /bin/bash -c 'Ada' -G crew,adm -p '$6$hunter2$hunter2' ada
@@ -88,13 +90,15 @@ func TestAdoptScanFindsWhatSomebodyMadeOfTheHost(t *testing.T) {
 		`file "/etc/systemd/system/own.service" {`, `file "/etc/systemd/system/ssh.service.d/nice.conf" {`,
 		`service "own.service" {`, `service "daemon.service" {`, `service "quiet.service" {`, `service "nftables.service" {`, `service "getty@tty2.service" {`,
 		`link "/etc/systemd/system/default.target" {`, `link "/etc/systemd/system/multi-user.target.wants/fstrim.service" {`,
+		"# Not proposed: /usr/local/many/in (no package has it): there are 101 files, links and directories in it",
+		"# Not proposed: /usr/local/big (no package has it): its 70 kB are too many for a scroll",
 		`# Not proposed: /etc/tool.d/gone.conf of tool was removed by hand`, `# Not proposed: /etc/own-secret (no package has it): not everybody may read it`,
 	} {
 		if !strings.Contains(scan, want) {
 			t.Errorf("the scan does not say %s", want)
 		}
 	}
-	for _, not := range []string{"hunter2", "/etc/tool.d/as.conf", `file "/etc/ssh/ssh_host`, `service "fstrim.service"`, `service "ssh.service"`} {
+	for _, not := range []string{"hunter2", "/etc/tool.d/as.conf", `file "/etc/ssh/ssh_host`, `service "fstrim.service"`, `directory "/usr/local/many"`, `service "ssh.service"`} {
 		if strings.Contains(scan, not) {
 			t.Errorf("the scan says %s", not)
 		}
@@ -127,23 +131,47 @@ func TestAdoptScanFindsWhatSomebodyMadeOfTheHost(t *testing.T) {
 // hand, and the packages and timers it chose.
 var freshScan = regexp.MustCompile(`^(file "/etc/(apt/sources\.list|fstab|hostname|hosts)"|apt "[a-z0-9-]+"|service "(apt-daily|apt-daily-upgrade|dpkg-db-backup|e2scrub_all|fstrim)\.timer")$`)
 
-// TestAdoptRecordsWhatIsThere: a service, a package and a file are adopted as they are; the
-// printed scroll changes nothing, and undeclaring them leaves them.
+// TestAdoptRecordsWhatIsThere: a service, a package, a file, a user and a grant are adopted as they
+// are, by the command and by adopt blocks; the printed scroll changes nothing, and undeclaring
+// them leaves them.
 func TestAdoptRecordsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	m := boot(t)
-	m.repo(unitPackage("daemon"))
-	m.sh("apt-get install -y -qq daemon >/dev/null 2>&1; printf 'by hand\n' > /etc/motd; mkdir /srv/data")
+	m.repo(unitPackage("daemon"), unitPackage("quiet"))
+	m.sh("apt-get install -y -qq daemon >/dev/null 2>&1; printf 'by hand\n' > /etc/motd; mkdir /srv/data; useradd ada")
+	m.write("/root/acl/main.hcl", "name = \"acl\"\naccess \"/srv/data\" {\n  user  = \"ada\"\n  perms = \"rx\"\n}\n")
+	m.golem(0, "apply", "--auto-approve", "/root/acl")
+	m.golem(0, "state", "forget", "access:/srv/data:user:ada") // so that it is somebody's
 	found := m.print()
 	scroll := "name = \"web\"\n"
-	for _, args := range [][]string{{"apt", "daemon"}, {"service", "daemon"}, {"file", "/etc/motd"}, {"directory", "/srv/data"}} {
+	for _, args := range [][]string{{"apt", "daemon"}, {"service", "daemon"}, {"file", "/etc/motd"}, {"directory", "/srv/data"}, {"user", "ada"}, {"access", "/srv/data:user:ada"}} {
 		scroll += m.golem(0, append([]string{"adopt", "--name", "web"}, args...)...).stdout
 	}
 	m.same("after adopting", found)
 	m.write("/root/site/main.hcl", scroll)
-	says(t, m.golem(0, "plan", "--detailed-exitcode", "/root/site").stdout, "No changes. 4 glyphs are as the scroll says.")
+	says(t, m.golem(0, "plan", "--detailed-exitcode", "/root/site").stdout, "No changes. 6 glyphs are as the scroll says.")
+	m.golem(0, "destroy", "--auto-approve", "--name", "web")
+	m.same("after taking back what was adopted", found)
+
+	// The same by adopt blocks, and what is not there is told at the block.
+	blocks := "adopt {\n  for_each = toset([\"apt:daemon\", \"service:daemon.service\", \"user:ada\", \"group:ada\", \"access:/srv/data:user:ada\"])\n  key      = each.value\n}\n"
+	glyphs := "apt \"daemon\" {}\nservice \"daemon.service\" { enabled = true }\nuser \"ada\" {}\ngroup \"ada\" {}\naccess \"/srv/data\" {\n  user  = \"ada\"\n  perms = \"rx\"\n}\n"
+	m.write("/root/site/main.hcl", "name = \"web\"\n"+blocks+glyphs)
+	saysAll(t, m.golem(0, "plan", "/root/site").stdout, "Adopted: 5 glyphs are there already.", "service:daemon.service", "adopted: it is so already")
+	m.golem(0, "apply", "--auto-approve", "/root/site")
+	m.same("after adopting by blocks", found)
+	m.write("/root/site/main.hcl", "name = \"web\"\n"+glyphs)
+	says(t, m.golem(0, "plan", "--detailed-exitcode", "/root/site").stdout, "No changes. 5 glyphs are as the scroll says.")
+	m.golem(0, "destroy", "--auto-approve", "--name", "web")
+	m.same("after taking back what blocks adopted", found)
+	m.write("/root/site/main.hcl", "name = \"web\"\napt \"quiet\" {}\ngroup \"bob\" {}\nuser \"bob\" {}\naccess \"/srv/data\" {\n  group = \"ada\"\n  perms = \"rx\"\n}\n"+
+		"adopt { key = \"apt:quiet\" }\nadopt { key = \"user:bob\" }\nadopt { key = \"group:bob\" }\nadopt { key = \"access:/srv/data:group:ada\" }\n")
+	refused := m.golem(1, "plan", "/root/site").stderr
+	saysAll(t, refused, "main.hcl line 9, in adopt", "no apt:quiet to take over", "no user:bob to take over", "no group:bob to take over", "no access:/srv/data:group:ada to")
+	if strings.Contains(refused, "Unknown") {
+		t.Errorf("more is refused: %s", refused)
+	}
 	says(t, m.golem(1, "adopt", "--name", "web", "service", "nosuch").stderr, "adopt service nosuch: systemd knows no such unit")
 	says(t, m.golem(1, "adopt", "--name", "web", "apt", "nosuch").stderr, "dpkg knows no such package here")
-	m.golem(0, "destroy", "--auto-approve", "--name", "web")
-	m.same("after the destroy", found)
+	m.same("after what was refused", found)
 }

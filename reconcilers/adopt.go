@@ -98,7 +98,12 @@ func (w *World) withOwner(a scrolls.Attrs, n Node) scrolls.Attrs {
 // maxAdopted is the largest file that is written into a scroll.
 const maxAdopted = 1 << 20
 
+// adoptFile declares a file with its bytes. Of one that not everybody may read nothing is shown
+// from then on. The files with passwords are refused.
 func adoptFile(_ context.Context, w *World, p string) (scrolls.Attrs, error) {
+	if base := strings.TrimSuffix(p, "-"); base == shadowFile || base == gshadowFile {
+		return nil, &AdoptError{"file", p, "passwords stand in it; adopt the users and groups, one by one"}
+	}
 	n, err := adoptNode(w, "file", p, File, maxAdopted)
 	if err != nil {
 		return nil, err
@@ -112,6 +117,9 @@ func adoptFile(_ context.Context, w *World, p string) (scrolls.Attrs, error) {
 		a["content"] = text
 	} else {
 		a["content_base64"] = base64.StdEncoding.EncodeToString(n.data)
+	}
+	if n.Mode&0o004 == 0 {
+		a["sensitive"] = true
 	}
 	return w.withOwner(a, n), nil
 }

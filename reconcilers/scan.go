@@ -43,7 +43,7 @@ func Scan(ctx context.Context, w *World, mine func(kind, id string) string) (*Sc
 	if err != nil {
 		return nil, fmt.Errorf("scan the host: %w", err)
 	}
-	s := &scanner{ctx: ctx, w: w, found: &Scanned{}, golem: own, dpkg: d.real, mine: mine}
+	s := &scanner{ctx: ctx, w: w, found: &Scanned{}, golem: own, dpkg: d.real, mine: mine, bulks: map[string]bool{}}
 	if err := s.read(); err != nil {
 		return nil, fmt.Errorf("scan the host: %w", err)
 	}
@@ -79,6 +79,7 @@ type scanner struct {
 	samples map[string][]string
 	scripts []string // what packages run when they are configured, each without its comments
 	ucf     map[string]string
+	bulks   map[string]bool // directories that hold too much to propose each
 }
 
 // An ownedFile is a configuration file of a package.

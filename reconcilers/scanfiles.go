@@ -91,7 +91,7 @@ func (s *scanner) walk(dir string, all *[]Proposal) (known bool, err error) {
 		if err != nil {
 			return known, err
 		}
-		known = known || len(*all) > before || s.shipped[p] != ""
+		known = known || len(*all) > before || s.shipped[p] != "" || s.bulks[p]
 	}
 	return known, nil
 }
@@ -102,14 +102,26 @@ var localBase = regexp.MustCompile(`^/usr/local/(bin|etc|games|include|lib|man|s
 // versioned are directories that hold the history of others: etckeeper's.
 var versioned = []string{"/.git", "/.hg", "/.bzr", "/.svn"}
 
+// maxBeneath is how many proposals one directory that no package has may bring, and
+// maxProposed how many bytes one file.
+const (
+	maxBeneath  = 100
+	maxProposed = 64 << 10
+)
+
 // directory looks into one, and proposes it where no package has it and nothing else makes it
 // as it is.
 func (s *scanner) directory(p string, n Node, all *[]Proposal) error {
 	if selfMade.MatchString(p+"/") || slices.Contains(versioned, strings.TrimPrefix(p, "/etc")) {
 		return nil
 	}
-	at := len(*all)
+	at, notes := len(*all), len(s.found.Notes)
 	known, err := s.walk(p, all)
+	if more := len(*all) - at; err == nil && more > maxBeneath && s.shipped[p] == "" && !localBase.MatchString(p) {
+		*all, s.found.Notes, s.bulks[p] = (*all)[:at], s.found.Notes[:notes], true
+		s.note("%s (no package has it): there are %d files, links and directories in it, too many to propose each; an archive may hold them", quote(p), more)
+		return nil
+	}
 	if err != nil || s.shipped[p] != "" || unitLinksDir.MatchString(p+"/") || s.log.ran(time.Unix(0, n.Mtime)) {
 		return err
 	}
@@ -177,6 +189,8 @@ func (s *scanner) propose(p string, n Node, why string, all *[]Proposal) {
 		*all = append(*all, Proposal{"link", p, why})
 	case n.Mode&0o004 == 0:
 		s.note("%s (%s): not everybody may read it, so its bytes are not printed; declare it with sensitive = true, from a source", quote(p), why)
+	case n.Size > maxProposed:
+		s.note("%s (%s): its %s are too many for a scroll; copy it beside the scroll, and declare it with a source", quote(p), why, bytesText(n.Size))
 	case n.Links > 1:
 		s.note("%s (%s): it has other names (hard links)", quote(p), why)
 	default:
