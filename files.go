@@ -34,8 +34,8 @@ func (a *app) validateCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return a.printer(a.out).Printf("%s is valid: %d glyphs in %d leaves.\n",
-				plan.Printable(scroll.Name), len(scroll.Glyphs()), len(scroll.Leaves))
+			return a.printer(a.out).Printf("%s is valid: %s in %s.\n", plan.Printable(scroll.Name),
+				plan.Count(len(scroll.Glyphs()), "glyph", "glyphs"), plan.Count(len(scroll.Leaves), "leaf", "leaves"))
 		},
 	}
 }
@@ -198,11 +198,13 @@ func replace(file string, data []byte) error {
 func (a *app) versionCommand() *cli.Command {
 	return &cli.Command{
 		Name: "version", Usage: "say which golem this is", Flags: []cli.Flag{jsonFlag},
-		Action: withoutArgs(func(_ context.Context, c *cli.Command) error {
-			if c.Bool("json") {
-				return plan.WriteJSON(a.out, map[string]any{"format_version": plan.FormatVersion, "version": version})
-			}
-			return a.printer(a.out).Printf("golem %s\n", version)
-		}),
+		Action: withoutArgs(func(_ context.Context, c *cli.Command) error { return a.version(c) }),
 	}
+}
+
+func (a *app) version(c *cli.Command) error {
+	if c.Bool("json") {
+		return plan.WriteJSON(a.out, map[string]any{"format_version": plan.FormatVersion, "version": version})
+	}
+	return a.printer(a.out).Printf("golem %s\n", version)
 }

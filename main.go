@@ -192,12 +192,15 @@ func (a *app) command() *cli.Command {
 		Name: "golem", Usage: "bring this host to a scroll, and give it back to the last byte",
 		Version: version, HideVersion: true, HideHelpCommand: true,
 		Writer: a.out, ErrWriter: a.err, Suggest: true,
-		Flags: commonFlags(),
+		Flags: append(commonFlags(), &cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Hidden: true, Local: true}),
 		Before: func(ctx context.Context, c *cli.Command) (context.Context, error) {
 			a.plain = c.Bool("no-color")
 			return ctx, nil
 		},
 		Action: func(_ context.Context, c *cli.Command) error {
+			if c.Bool("version") {
+				return a.version(c)
+			}
 			if c.Args().First() == "help" {
 				return a.help(c.Args().Tail())
 			}
