@@ -173,3 +173,22 @@ func TestLawAdoptedAccountsPlanNoChange(t *testing.T) {
 		users += kinds["user"]
 	})
 }
+
+// TestAdoptedContainersAndNetworksPlanNoChange: of what is on a host with podman.
+func TestAdoptedContainersAndNetworksPlanNoChange(t *testing.T) {
+	h := newPodHost(t)
+	h.Host("podman", "network", "create", "--subnet=10.6.0.0/24", "--internal", "--opt=mtu=1400", "--label=of=him", "inner")
+	h.Host("podman", "create", "--name=stopped", "--network=inner", "--volume=found:/data:ro", "app:2", "serve", "a b")
+	h.Host("podman", "create", "--name=wide", "--network=host", "app:1")
+	found := h.less()
+	text, kinds := h.adopted(t, map[string][]string{"container": {"beside", "mine", "stopped", "wide", "none"}, "network": {"found", "network:inner", "none"}})
+	if kinds["container"] != 4 || kinds["network"] != 2 {
+		t.Fatalf("adopted %v:\n%s", kinds, text)
+	}
+	says(t, text, "internal = true", "subnet   = \"10.6.0.0/24\"", "networks = [\"inner\"]", "networks = [\"host\"]")
+	s := h.plansNothing(t, text)
+	h.mustApply(t, s)
+	h.same("applied", found)
+	h.mustApply(t, nil)
+	h.same("taken back", found)
+}

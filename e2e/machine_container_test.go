@@ -116,6 +116,12 @@ func TestReport46ContainerFoundIsAdoptedAndGivenBack(t *testing.T) {
 	m.declare(m.golem(0, "adopt", "--print-only", "container", "old").stdout)
 	says(t, m.plan(), "adopted as it was found; it is as declared")
 
+	// An adopt block lets it, too, and a network is adopted beside it.
+	m.sh("podman network create --subnet 10.99.0.0/24 --opt mtu=1400 yours >/dev/null")
+	m.declare(m.golem(0, "adopt", "--print-only", "network", "yours").stdout + "adopt { key = \"network:yours\" }\nadopt { key = \"container:old\" }\ncontainer \"old\" {\n" + image + "}\n")
+	saysAll(t, m.plan(), "network:yours", "adopted: it is there already, as declared", "adopted as it was found; it is as declared", "Adopted: 2 glyphs are there already.")
+	m.sh("podman network rm yours >/dev/null")
+
 	// What is not named is not compared.
 	m.declare("container \"old\" {\n  adopt = true\n  env   = { A = \"1\" }\n}\n")
 	says(t, m.plan(), "adopted as it was found; it is as declared")

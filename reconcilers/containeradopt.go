@@ -40,6 +40,13 @@ func adoptContainer(ctx context.Context, w *World, name string) (scrolls.Attrs, 
 	if mounts := p.mounts(); len(mounts) > 0 {
 		a["mounts"] = mounts
 	}
+	networks := slices.DeleteFunc(p.networks(), func(name string) bool { return name == e.name || !podName.MatchString(name) })
+	if mode := p.HostConfig.NetworkMode; slices.Contains(podConnected, mode) {
+		networks = []string{mode}
+	}
+	if len(networks) > 0 {
+		a["networks"] = listOf(networks)
+	}
 	return a, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -108,6 +109,17 @@ func (s *scanner) lines(file string, take func(line string)) error {
 	return wrap(lines.Err(), "read", file)
 }
 
+// rotated is what logrotate(8) adds to a log's name.
+var rotated = regexp.MustCompile(`^\.[0-9]+(\.gz)?$`)
+
+// logLines reads a log line by line. It only helps to tell what scripts made: one that cannot be
+// read to its end is noted.
+func (s *scanner) logLines(file string, take func(line string)) {
+	if err := s.lines(file, take); err != nil {
+		s.note("%v: what was changed by hand may be told less well", err)
+	}
+}
+
 // logs are a log and those of it that were rotated away.
 func (s *scanner) logs(file string) ([]string, error) {
 	dir, name := path.Split(file)
@@ -120,7 +132,7 @@ func (s *scanner) logs(file string) ([]string, error) {
 	}
 	var all []string
 	for _, n := range names {
-		if n == name || strings.HasPrefix(n, name+".") {
+		if n == name || rotated.MatchString(strings.TrimPrefix(n, name)) && strings.HasPrefix(n, name) {
 			all = append(all, path.Join(dir, n))
 		}
 	}
@@ -132,7 +144,7 @@ func (s *scanner) askedOfApt() (map[string]bool, error) {
 	asked := map[string]bool{}
 	files, err := s.logs("/var/log/apt/history.log")
 	for _, file := range files {
-		err = errors.Join(err, s.lines(file, func(line string) {
+		s.logLines(file, func(line string) {
 			list, ok := strings.CutPrefix(line, "Install: ")
 			if !ok {
 				return
@@ -143,7 +155,7 @@ func (s *scanner) askedOfApt() (map[string]bool, error) {
 					asked[s.dpkg.resource(name, arch)] = true
 				}
 			}
-		}))
+		})
 	}
 	return asked, err
 }
@@ -163,7 +175,7 @@ func (s *scanner) readLog() (*dpkgLog, error) {
 	files, err := s.logs("/var/log/dpkg.log")
 	for _, file := range files {
 		first := true
-		err = errors.Join(err, s.lines(file, func(line string) {
+		s.logLines(file, func(line string) {
 			if len(line) < len(time.DateTime)+2 {
 				return
 			}
@@ -183,7 +195,7 @@ func (s *scanner) readLog() (*dpkgLog, error) {
 					l.done[resource] = at
 				}
 			}
-		}))
+		})
 	}
 	sort.Slice(l.runs, func(i, j int) bool { return l.runs[i].from.Before(l.runs[j].from) })
 	return l, err
