@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 
@@ -28,22 +29,23 @@ func (unpackings) Fit(w *World, t *Turn) error {
 		k = t.work.(*archiveWork)
 		k.t = t
 	}
-	if t.Step == nil || k.isUnseen() {
+	seen, looked := k.t.Seen.(archiveSight)
+	if !looked || seen.unseen {
+		return nil
+	}
+	maps.DeleteFunc(seen.now, func(p string, _ Node) bool {
+		_, foreseen := w.over[p]
+		return foreseen // it is as an earlier turn leaves it
+	})
+	if t.Step == nil {
 		return nil
 	}
 	k.fitted = true
-	for p := range k.t.Seen.(archiveSight).now {
-		if _, foreseen := w.over[p]; foreseen {
-			delete(k.t.Seen.(archiveSight).now, p) // it is as an earlier turn leaves it
-		}
-	}
 	if err := k.clashes(); err != nil {
 		return err
 	}
 	return k.fit(t)
 }
-
-func (k *archiveWork) isUnseen() bool { return k.t.Seen.(archiveSight).unseen }
 
 // unaware is the request without what the turn before left: the world knows more.
 func (k *archiveWork) unaware() Request {

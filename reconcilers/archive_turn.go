@@ -304,7 +304,7 @@ func (k *archiveWork) finish() {
 		for _, g := range k.r.Set {
 			k.t.Noops = append(k.t.Noops, g.Key)
 		}
-		k.t.Leaves = k.t.Seen
+		k.leaves()
 		return
 	}
 	k.t.Step = &state.Step{Lineage: k.r.Lineage, Leaf: k.r.Leaf, Sort: archiveSort, Resource: k.r.Resource, Before: k.r.Record}
