@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -255,6 +256,13 @@ func TestNetworkWithSomebodysContainersStays(t *testing.T) {
 	m.must("podman", "network", "rm", "lan")
 	m.samePods("after all", found)
 
+	// Addresses that another has are told before anything is touched.
+	m.declare("file \"/etc/before\" {\n  content = \"x\"\n}\nnetwork \"n\" {\n  subnet = \"10.88.7.0/24\"\n}\n")
+	says(t, m.golem(1, "apply", "--auto-approve", site).stderr, "The network podman has 10.88.0.0/16, and 10.88.7.0/24 overlaps with that")
+	m.declare("network \"n\" {\n  subnet = \"10.99.0.0/16\"\n}\nnetwork \"m\" {\n  subnet = \"10.99.7.0/24\"\n}\n")
+	says(t, m.golem(1, "plan", site).stderr, "10.99.7.0/24 has addresses of network:n in it")
+	m.samePods("refused", found)
+
 	// One that is there already is neither made nor removed.
 	m.declare("network \"hand\" {\n  internal = true\n}\n")
 	says(t, m.golem(1, "plan", site).stderr, "The network hand is there, golem did not make it, and it is not as declared: internal false, not true")
@@ -295,13 +303,59 @@ func TestContainersSurviveEveryKill(t *testing.T) {
 		scroll += "  state    = \"stopped\"\n"
 	}
 	acts(t, func(t *testing.T, act string) {
-		if !soaking && act == "destroy" {
-			t.Skip("GOLEM_SOAK is not set")
-		}
 		m := bootPodman(t)
 		m.bystanders()
 		newSaboteur(m, "podman").walk(act, scroll+"}\n")
 	})
+}
+
+// TestContainersChangeSurvivesEveryKill kills golem and podman at every call of a change
+// that makes a new container and a new network: recovery leaves the old ones or the new.
+func TestContainersChangeSurvivesEveryKill(t *testing.T) {
+	t.Parallel()
+	m := bootPodman(t)
+	m.bystanders()
+	s := newSaboteur(m, "podman")
+	found := m.print()
+	scroll := func(subnet, word string) string {
+		text := fmt.Sprintf("network \"lan\" {\n  subnet = %q\n}\ncontainer \"web\" {\n  image    = %q\n  networks = [\"lan\"]\n  env      = { WORD = %q }\n", subnet, podImage, word)
+		if !soaking {
+			text += "  state    = \"stopped\"\n"
+		}
+		return text + "}\n"
+	}
+	settle := func(subnet, word string) []string {
+		m.declare(scroll(subnet, word))
+		m.apply()
+		return timeless(m.print())
+	}
+	was, is := settle("10.77.0.0/24", "one"), settle("10.78.0.0/24", "two")
+	ways := []string{killedAtStart, killedAtEnd, killedUnder, killedMidway}
+	rounds, every := 1, 3 // some of the calls, and all of them in every way
+	if soaking {
+		rounds, every = len(ways), 1
+	}
+	for first := range rounds {
+		for n := 1; ; n += every {
+			settle("10.77.0.0/24", "one")
+			m.declare(scroll("10.78.0.0/24", "two"))
+			how := ways[(n+first)%len(ways)]
+			struck := s.at(n, how, func() { m.run("golem", "apply", "--auto-approve", site) })
+			if struck == "" {
+				break
+			}
+			at := fmt.Sprintf("%s at call %d (%s)", how, n, struck)
+			m.golem(0, "recover")
+			if now := timeless(m.print()); !slices.Equal(now, was) && !slices.Equal(now, is) {
+				t.Fatalf("%s: neither as before nor as after. To before:\n%sTo after:\n%s", at, difference(was, now), difference(is, now))
+			}
+			if diff := difference(is, settle("10.78.0.0/24", "two")); diff != "" {
+				t.Fatalf("%s, and after the next apply:\n%s", at, diff)
+			}
+		}
+	}
+	m.destroy()
+	m.same("after all, and destroy", found)
 }
 
 func TestContainerExampleSettlesAndComesBack(t *testing.T) {

@@ -52,7 +52,7 @@ func (networkOwner) resource(g *scrolls.Glyph) string {
 }
 
 func (networkOwner) prepare(_ context.Context, w *World, glyphs []*scrolls.Glyph, _ []string) ([]Mistake, error) {
-	return needsEngine(w, glyphs), nil
+	return append(needsEngine(w, glyphs), sharedSubnets(glyphs)...), nil
 }
 
 // network looks at one network; nil where there is none.

@@ -3,6 +3,7 @@ package fake
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -51,8 +52,10 @@ func (r *podRun) act(args []string) (string, error) {
 		return r.inspect(words)
 	case "image inspect":
 		return r.inspectImage(options["format"][0], words[0])
+	case "network ls":
+		return strings.Join(slices.Sorted(maps.Keys(r.e.Networks)), "\n") + "\n", nil
 	case "network inspect":
-		return r.inspectNetwork(words[0])
+		return r.inspectNetworks(words)
 	case "logs":
 		return "its last words\n", nil
 	}
@@ -245,11 +248,21 @@ func (r *podRun) inspectImage(format, name string) (string, error) {
 	return string(labels) + "\n", nil
 }
 
-func (r *podRun) inspectNetwork(name string) (string, error) {
-	n := r.e.Networks[name]
-	if n == nil {
-		return "[]\n", podError("network " + name + " not found")
+func (r *podRun) inspectNetworks(names []string) (string, error) {
+	all := []any{}
+	for _, name := range names {
+		n := r.e.Networks[name]
+		if n == nil {
+			return "[]\n", podError("network " + name + " not found")
+		}
+		all = append(all, r.tellNetwork(n))
 	}
+	out, _ := json.Marshal(all)
+	return string(out), nil
+}
+
+// tellNetwork is a network as inspect tells of it.
+func (r *podRun) tellNetwork(n *Network) any {
 	subnets := []map[string]string{}
 	if n.Subnet != "" {
 		subnets = append(subnets, map[string]string{"subnet": n.Subnet, "gateway": n.Gateway})
@@ -258,8 +271,7 @@ func (r *podRun) inspectNetwork(name string) (string, error) {
 	if r.engine == "docker" {
 		told = map[string]any{"Name": n.Name, "Id": n.ID, "Driver": n.Driver, "Internal": n.Internal, "Labels": n.Labels, "Options": n.Options, "IPAM": map[string]any{"Config": subnets}}
 	}
-	out, _ := json.Marshal([]any{told})
-	return string(out), nil
+	return told
 }
 
 func pairs(list []string) map[string]string {
