@@ -331,7 +331,7 @@ func TestContainersChangeSurvivesEveryKill(t *testing.T) {
 	}
 	was, is := settle("10.77.0.0/24", "one"), settle("10.78.0.0/24", "two")
 	ways := []string{killedAtStart, killedAtEnd, killedUnder, killedMidway}
-	rounds, every := 1, 3 // some of the calls, and all of them in every way
+	rounds, every := 1, 4 // some of the calls, and all of them in every way
 	if soaking {
 		rounds, every = len(ways), 1
 	}
