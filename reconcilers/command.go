@@ -29,7 +29,7 @@ var commandKind = Kind{
 			"tried again as the leaf's policy says, and its `undo` runs in between. When a run of golem is interrupted or its leaf fails, " +
 			"`undo` runs though `run` may have come to no end, and `run` may be run anew after an `undo` that is taken back: `undo` has " +
 			"to cope with both, and with running twice. Without an `undo`, golem says that it is not known whether the command took effect. " +
-			"Commands and guards run without a shell, with no standard input, in `dir`, with golem's environment and `env`.",
+			"Commands and guards run without a shell, with no standard input, in `dir`, with golem's environment, without `GOLEM_VAR_x`, and `env`.",
 		Attrs: []scrolls.Attr{
 			{Name: "name", Type: cty.String, Doc: "The command's name, by which golem knows it again. The label by default."},
 			commandAttr("run", "What is run: the program and its arguments, each literal. The program is an absolute path, or a name that "+

@@ -101,6 +101,22 @@ func TestACommandsWordsEnvironmentAndDirectoryAreLiteral(t *testing.T) {
 	}
 }
 
+// A variable of the scroll may be a secret: no program that golem starts gets it unasked.
+func TestACommandHasNoVariablesOfTheScroll(t *testing.T) {
+	t.Setenv("GOLEM_VAR_password", "hunter2")
+	t.Setenv("GOLEM_OTHER", "kept")
+	w, root := realCommand(t)
+	out := filepath.Join(root, "out")
+	g := commandGlyph(scrolls.Attrs{"run": argv("sh", "-c", `env >`+out)})
+	if err := runOf(context.Background(), w, g, "run"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(out)
+	if err != nil || strings.Contains(string(got), "hunter2") || !strings.Contains(string(got), "GOLEM_OTHER=kept") {
+		t.Errorf("its environment is %s (%v)", got, err)
+	}
+}
+
 func TestACommandRunsAsItsUserWithItsGroups(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root runs commands as another user")

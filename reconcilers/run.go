@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -84,7 +85,7 @@ func (h *Host) exec(ctx context.Context, c Command) (Output, error) {
 	cmd.Cancel = func() error { return killTree(cmd.Process.Pid) }
 	cmd.WaitDelay = time.Second
 	cmd.Dir = c.Dir
-	cmd.Env = append(append(cmd.Environ(), "LC_ALL=C"), c.Env...)
+	cmd.Env = slices.Concat(withoutVariables(cmd.Environ()), []string{"LC_ALL=C"}, c.Env)
 	var out interface {
 		io.Writer
 		Bytes() []byte
@@ -234,4 +235,10 @@ func (e *OutlivedError) Error() string {
 // Hint says how to see what it is.
 func (e *OutlivedError) Hint() string {
 	return fmt.Sprintf("look at it with: ps -o pid,etime,args -g %d; run golem again when it has ended", e.Group)
+}
+
+// withoutVariables takes the scroll's variables out of an environment: they may hold secrets,
+// and are neither for a package's scripts nor for the users that commands run as.
+func withoutVariables(env []string) []string {
+	return slices.DeleteFunc(env, func(line string) bool { return strings.HasPrefix(line, "GOLEM_VAR_") })
 }
