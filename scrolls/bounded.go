@@ -1,6 +1,7 @@
 package scrolls
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -85,3 +86,22 @@ var joinFunc = function.New(&function.Spec{
 		return stdlib.JoinFunc.Call(args)
 	},
 })
+
+// divideFunc and moduloFunc are the operators, which take nothing for a divisor.
+var (
+	divideFunc = dividing(stdlib.DivideFunc)
+	moduloFunc = dividing(stdlib.ModuloFunc)
+)
+
+func dividing(by function.Function) function.Function {
+	return function.New(&function.Spec{
+		Params: by.Params(),
+		Type:   function.StaticReturnType(cty.Number),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			if args[1].AsBigFloat().Sign() == 0 {
+				return cty.NilVal, errors.New("a number is divided by 0")
+			}
+			return by.Call(args)
+		},
+	})
+}

@@ -58,6 +58,7 @@ func (c *Console) Eval(text string) (string, error) {
 	l.diags = append(l.diags, diags...)
 	var value cty.Value
 	if !diags.HasErrors() {
+		dividedIn(expr)
 		value, _ = l.value(expr, l.ctx)
 	}
 	if l.diags.HasErrors() {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -22,7 +21,7 @@ func (l *loader) value(expr hcl.Expression, ctx *hcl.EvalContext) (value cty.Val
 	l.at(expr.Range())
 	value, diags := expr.Value(ctx)
 	for _, d := range diags {
-		l.diags = append(l.diags, discreet(calm(helpful(d, expr)), expr, ctx))
+		l.diags = append(l.diags, discreet(calm(l.helpful(d, expr, ctx)), expr, ctx))
 	}
 	if diags.HasErrors() {
 		return value, false
@@ -68,22 +67,6 @@ func reference(traversal hcl.Traversal) (root, name string) {
 		}
 	}
 	return traversal.RootName(), ""
-}
-
-// helpful adds what to write instead to a mistake that a missing pair of quotes makes.
-func helpful(d *hcl.Diagnostic, expr hcl.Expression) *hcl.Diagnostic {
-	traversal, diags := hcl.AbsTraversalForExpr(expr)
-	if d.Summary == "Unknown variable" && d.Subject != nil && strings.Contains(d.Detail, `named "each"`) {
-		better := *d
-		better.Detail = "There is no for_each in this block, nor in a scroll block around it: each stands for one of its keys and values."
-		return &better
-	}
-	if d.Summary != "Unknown variable" || diags.HasErrors() || len(traversal) != 1 {
-		return d
-	}
-	better := *d
-	better.Detail += fmt.Sprintf(" If it is meant as text, write it in quotes: %q.", traversal.RootName())
-	return &better
 }
 
 // calm takes the trace of a function's own panic out of a diagnostic.

@@ -179,6 +179,7 @@ func render(data []byte, shown, source string, args cty.Value, functions map[str
 	if diags.HasErrors() {
 		return cty.NilVal, templateError(shown, diags)
 	}
+	dividedIn(expr)
 	given := vars.AsValueMap()
 	if given == nil {
 		given = map[string]cty.Value{} // none, but allowed

@@ -67,7 +67,7 @@ func (l *loader) glyph(block *hclsyntax.Block, kind *kindInfo, label string, ctx
 	}
 	before := len(l.diags)
 	for _, inner := range block.Body.Blocks {
-		l.fail("Unsupported block type", fmt.Sprintf("%s has no blocks in it.", kind.one("A")), inner.DefRange())
+		l.fail("Unsupported block type", fmt.Sprintf("%s has no blocks in it.%s", kind.one("A"), other(otherBlocks, inner.Type)), inner.DefRange())
 	}
 	for _, name := range sortedAttrs(block.Body) {
 		if attr := block.Body.Attributes[name]; kind.attrs[name] != nil || !l.metaArgument(g, kind, attr, ctx) {
@@ -145,7 +145,7 @@ func (l *loader) unknownAttribute(kind *kindInfo, attr *hclsyntax.Attribute) {
 		known = append(known, name)
 	}
 	slices.Sort(known)
-	l.fail("Unsupported argument", fmt.Sprintf("%s has no argument %q.%s", kind.one("A"), attr.Name, didYouMean(attr.Name, known)), attr.NameRange)
+	l.fail("Unsupported argument", fmt.Sprintf("%s has no argument %q.%s%s", kind.one("A"), attr.Name, other(otherArguments, attr.Name), didYouMean(attr.Name, known)), attr.NameRange)
 }
 
 // convertTo converts a value to what the attribute holds, or says why it cannot.
@@ -171,6 +171,12 @@ func convertTo(value cty.Value, spec *Attr, secret bool) (cty.Value, string) {
 // article is a type's name with its article.
 func article(t cty.Type) string {
 	name := t.FriendlyName()
+	switch {
+	case t == cty.DynamicPseudoType:
+		return "a value of any type"
+	case t.IsTupleType():
+		return "a list"
+	}
 	if strings.HasPrefix(name, "object") || strings.HasPrefix(name, "any") {
 		return "an " + name
 	}

@@ -286,6 +286,9 @@ func (l *loader) resolve(root *hclsyntax.Body, varFiles []string) error {
 	if l.diags.HasErrors() {
 		return nil
 	}
+	if l.validateLate(); l.diags.HasErrors() {
+		return nil
+	}
 	l.readOutputs(root)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
 )
 
 // metaArguments stand on glyphs of every kind.
@@ -39,10 +40,11 @@ func (l *loader) metaArgument(g *Glyph, kind *kindInfo, attr *hclsyntax.Attribut
 		if value.IsNull() {
 			return true
 		}
-		if value.Type() != cty.Bool || !value.IsKnown() {
+		is, err := convert.Convert(value, cty.Bool)
+		if err != nil || is.IsNull() || !is.IsKnown() {
 			return wrong("Wrong type of value", fmt.Sprintf("protect is true or false; %s is given.", whatIs(value)))
 		}
-		g.Protect = value.True()
+		g.Protect = is.True()
 		return true
 	case value.IsNull():
 		return true

@@ -45,6 +45,9 @@ func (l *loader) include(block *hclsyntax.Block, path string) *scope {
 	if !l.diags[before:].HasErrors() {
 		l.names(body)
 	}
+	if !l.diags[before:].HasErrors() {
+		l.validateLate()
+	}
 	if l.diags[before:].HasErrors() {
 		return nil
 	}
@@ -68,6 +71,8 @@ func (l *loader) moduleDir(attr *hclsyntax.Attribute) (dir, shown string, ok boo
 	case strings.HasPrefix(name, "./"), strings.HasPrefix(name, "../"), name == ".", name == "..", filepath.IsAbs(name):
 	case strings.Contains(name, "://"), strings.Contains(name, "::"), strings.Contains(name, "@"):
 		return wrong("Source is not a directory", "%q is not on this host, and golem fetches no modules: put the directory beside the scroll, and name it as \"./modules/NAME\".", name)
+	case strings.Contains(name, "/") && !isDir(l.abs(name)):
+		return wrong("Source is not a directory", "There is no directory %q here, and golem fetches no modules: put the directory beside the scroll, and name it as \"./modules/NAME\".", name)
 	default:
 		return wrong("Source is not a directory", "A module is a directory, relative to this one's: %q begins with neither \"./\" nor \"../\". Did you mean %q?", name, "./"+name)
 	}
@@ -90,6 +95,11 @@ func (l *loader) moduleDir(attr *hclsyntax.Attribute) (dir, shown string, ok boo
 		return wrong("Modules are nested too deep", "There are more than %d in each other.", maxModules)
 	}
 	return real, filepath.Join(l.in.shown, name), true
+}
+
+func isDir(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
 }
 
 // moduleTitle is a module's directory as a person calls it.
@@ -166,8 +176,8 @@ func (l *loader) moduleVariables(block *hclsyntax.Block, inputs map[string]*give
 	}
 	for _, name := range slices.Sorted(maps.Keys(inputs)) {
 		if !known[name] {
-			l.fail("Undeclared variable", fmt.Sprintf("The module %q declares no variable %q.%s", l.in.shown, name,
-				didYouMean(name, slices.Collect(maps.Keys(known)))), inputs[name].at)
+			l.fail("Undeclared variable", fmt.Sprintf("The module %q declares no variable %q.%s%s", l.in.shown, name,
+				other(otherArguments, name), didYouMean(name, slices.Collect(maps.Keys(known)))), inputs[name].at)
 		}
 	}
 	l.giveValues(order, inputs)
@@ -216,7 +226,9 @@ func (l *loader) output(block *hclsyntax.Block) cty.Value {
 				continue
 			}
 			secret = value.True()
-		case "value", "description":
+		case "value":
+		case "description":
+			l.description(attr)
 		default:
 			l.fail("Unsupported argument", fmt.Sprintf("An output has no argument %q.%s", arg, didYouMean(arg, outputArguments)), attr.NameRange)
 		}

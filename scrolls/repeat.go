@@ -71,8 +71,10 @@ func (l *loader) forEach(attr *hclsyntax.Attribute) []instance {
 	for it := value.ElementIterator(); it.Next(); {
 		k, v := it.Element()
 		switch {
-		case k.IsNull() || !k.IsKnown() || k.IsMarked():
-			return wrong("One of its keys is null, not known, or sensitive.")
+		case k.IsNull():
+			return wrong("One of its keys is null. compact(…) leaves null and empty texts out of a list.")
+		case !k.IsKnown():
+			return wrong("One of its keys is not known.")
 		case strings.ContainsFunc(k.AsString(), func(r rune) bool { return !unicode.IsPrint(r) }):
 			return wrong("Its key %q holds what is not printable, and keys are shown everywhere.", k.AsString())
 		case k.AsString() == "":

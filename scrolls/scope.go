@@ -19,6 +19,7 @@ type scope struct {
 	dir, shown string
 	path       string // of the scroll block that it stands for, below the root
 	body       *hclsyntax.Body
+	variables  []*variable
 	// declared holds, for "var", "local" and "scroll", the names that there are.
 	declared map[string]map[string]bool
 	// modules are those that it includes, by the paths of their scroll blocks.

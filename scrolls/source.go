@@ -48,6 +48,7 @@ func parseFile(src []byte, name string) (*hcl.File, hcl.Diagnostics) {
 		return file, explainLabels(diags)
 	}
 	return file, append(diags, hclsyntax.VisitAll(body, func(node hclsyntax.Node) hcl.Diagnostics {
+		divided(node)
 		literal, ok := node.(*hclsyntax.LiteralValueExpr)
 		if !ok || spellable(literal.Val) {
 			return nil

@@ -16,7 +16,7 @@ import (
 // reserved are words that the language has, or will have, and that this version does
 // not enact.
 var reserved = map[string]bool{
-	"data": true, "moved": true, "hook": true, "report": true,
+	"data": true, "hook": true, "report": true,
 }
 
 // rootBlocks may stand only at the top of a scroll or a module.
@@ -70,6 +70,9 @@ func (l *loader) mixed(glyph, scroll *hclsyntax.Block) {
 
 // meantKind offers the likeliest block, or says what kinds there are.
 func (l *loader) meantKind(given string) string {
+	if instead := otherBlocks[given]; instead != "" {
+		return other(otherBlocks, given)
+	}
 	kinds := slices.Sorted(maps.Keys(l.kinds))
 	if given == "import" {
 		return ` What is there is taken over with adopt { key = "file:/etc/motd" }.`
@@ -129,8 +132,8 @@ func (l *loader) checkCall(block *hclsyntax.Block) {
 	}
 	for _, name := range sortedAttrs(block.Body) {
 		if !slices.Contains(callArguments, name) {
-			l.fail("Unsupported argument", fmt.Sprintf("A scroll block has no argument %q; it holds glyphs or scrolls, and inputs only beside the source of a module.%s",
-				name, didYouMean(name, callArguments)), block.Body.Attributes[name].NameRange)
+			l.fail("Unsupported argument", fmt.Sprintf("A scroll block has no argument %q; it holds glyphs or scrolls, and inputs only beside the source of a module.%s%s",
+				name, other(otherArguments, name), didYouMean(name, callArguments)), block.Body.Attributes[name].NameRange)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
@@ -53,9 +54,15 @@ func (l *loader) variables(root *hclsyntax.Body, autoFiles []string) error {
 	for _, v := range order {
 		known[v.name] = v
 	}
+	before := len(l.diags)
 	values, err := l.givens(known, autoFiles)
 	if err != nil {
 		return err
+	}
+	for _, d := range l.diags[before:] {
+		if d.Severity == hcl.DiagError && d.Summary != "Undeclared variable" {
+			return nil // what a file with a mistake gives is not known
+		}
 	}
 	l.giveValues(order, values)
 	return nil
@@ -97,7 +104,15 @@ func (l *loader) giveValues(order []*variable, values map[string]*given) {
 	}
 	l.ctx.Variables["var"] = cty.ObjectVal(object)
 	for _, v := range order {
-		l.validate(v)
+		l.validate(v, false)
+	}
+	l.in.variables = order
+}
+
+// validateLate holds variables to the conditions that see locals and modules.
+func (l *loader) validateLate() {
+	for _, v := range l.in.variables {
+		l.validate(v, true)
 	}
 }
 
@@ -121,6 +136,11 @@ func (l *loader) declare(block *hclsyntax.Block) *variable {
 		switch arg {
 		case "type":
 			typ, defaults, diags := typeexpr.TypeConstraintWithDefaults(attr.Expr)
+			for _, d := range diags {
+				if strings.HasSuffix(d.Detail, "is not a valid type specification.") {
+					d.Detail += " The types are string, number, bool, any, list(…), set(…), map(…), tuple([…]) and object({ … }), with optional(…) in it."
+				}
+			}
 			l.diags = append(l.diags, diags...)
 			if !diags.HasErrors() {
 				v.typ, v.defaults, v.literal = typ, defaults, typ.IsPrimitiveType()
@@ -136,9 +156,11 @@ func (l *loader) declare(block *hclsyntax.Block) *variable {
 			} else {
 				v.nonNull = value.False()
 			}
-		case "default", "description":
+		case "default":
+		case "description":
+			l.description(attr)
 		default:
-			l.fail("Unsupported argument", fmt.Sprintf("A variable has no argument %q.%s", arg, didYouMean(arg, variableArguments)), attr.NameRange)
+			l.fail("Unsupported argument", fmt.Sprintf("A variable has no argument %q.%s%s", arg, other(otherArguments, arg), didYouMean(arg, variableArguments)), attr.NameRange)
 		}
 	}
 	for _, inner := range block.Body.Blocks {
@@ -146,10 +168,19 @@ func (l *loader) declare(block *hclsyntax.Block) *variable {
 			l.fail("Unsupported block type", fmt.Sprintf("A variable has no block %q.%s", inner.Type, didYouMean(inner.Type, []string{"validation"})), inner.DefRange())
 			continue
 		}
+		l.checkValidation(inner)
 		v.conditions = append(v.conditions, inner)
 	}
 	v.broken = l.diags[before:].HasErrors()
 	return v
+}
+
+// description refuses one that is no text, which nobody would notice.
+func (l *loader) description(attr *hclsyntax.Attribute) {
+	value, diags := attr.Expr.Value(nil)
+	if diags.HasErrors() || value.IsNull() || value.Type() != cty.String {
+		l.fail("Wrong type of value", `"description" is a text, written out.`, attr.Expr.Range())
+	}
 }
 
 // valueOf is a variable's value, converted to its type; an unknown one after a
@@ -173,11 +204,7 @@ func (l *loader) valueOf(v *variable, g *given) cty.Value {
 	}
 	typed, err := convert.Convert(value, v.typ)
 	if err != nil {
-		why := inside(err)
-		if v.secret || value.ContainsMarked() {
-			why = "its sensitive value is not of that type"
-		}
-		l.fail("Wrong type of value", fmt.Sprintf("The variable %q is %s: %s.", v.name, article(v.typ), why), place)
+		l.fail("Wrong type of value", fmt.Sprintf("The variable %q is %s%s.", v.name, article(v.typ), v.mismatch(value, g, err)), place)
 		return cty.UnknownVal(v.typ)
 	}
 	if typed.IsNull() && v.nonNull {
@@ -188,6 +215,38 @@ func (l *loader) valueOf(v *variable, g *given) cty.Value {
 		l.seen.add("variable", v.name, fmt.Appendf(nil, "%#v", typed))
 	}
 	return typed
+}
+
+// mismatch says why a value is not of the variable's type.
+func (v *variable) mismatch(value cty.Value, g *given, err error) string {
+	complex := func(t cty.Type) bool { return !t.IsPrimitiveType() }
+	switch {
+	case v.secret || value.ContainsMarked():
+		return ": its sensitive value is not of that type"
+	case g != nil && g.expr == nil && v.literal:
+		return fmt.Sprintf("; %s, from %s, is given", brief(g.text), g.from)
+	case !complex(v.typ) || !complex(value.Type()):
+		return fmt.Sprintf("; %s is given", whatIs(value))
+	case v.typ.IsTupleType() && value.Type().IsTupleType() && v.typ.Length() != value.Type().Length():
+		return fmt.Sprintf(" of %d; one of %d is given", v.typ.Length(), value.Type().Length())
+	}
+	return ": " + inside(err)
+}
+
+// brief is a text in quotes as a message shows it: as it is written, if it is short.
+func brief(text string) string {
+	const most = 80
+	if len(text) > most {
+		cut := most
+		for !utf8.RuneStart(text[cut]) {
+			cut--
+		}
+		text = text[:cut] + "…"
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(text)
+	}
+	return `"` + text + `"`
 }
 
 // inside tells a conversion's error with the place in the value.
@@ -255,7 +314,7 @@ func (l *loader) constant(v *variable, expr hcl.Expression) (cty.Value, bool) {
 		return value, false
 	}
 	for _, d := range diags {
-		l.diags = append(l.diags, helpful(d, expr))
+		l.diags = append(l.diags, constantOnly(d, expr))
 	}
 	return value, !diags.HasErrors()
 }
@@ -282,7 +341,7 @@ func (l *loader) spelled(v *variable, g *given) (cty.Value, bool) {
 	if !diags.HasErrors() {
 		return value, true
 	}
-	shown := strconv.Quote(g.text)
+	shown := brief(g.text)
 	if v.secret {
 		shown = "its sensitive value"
 	}
@@ -309,7 +368,7 @@ func (l *loader) givens(known map[string]*variable, autoFiles []string) (map[str
 	}
 	for _, entry := range l.o.Vars {
 		name, text, ok := strings.Cut(entry, "=")
-		if !ok {
+		if !ok || name == "" {
 			return nil, fmt.Errorf("read --var %s: it is not NAME=VALUE", name)
 		}
 		if known[name] == nil {
@@ -359,12 +418,34 @@ func anySecret(known map[string]*variable) bool {
 	return false
 }
 
-// validate runs a variable's validation blocks.
-func (l *loader) validate(v *variable) {
+// validationArguments are what a validation block holds.
+var validationArguments = []string{"condition", "error_message"}
+
+// checkValidation refuses what a validation block cannot hold.
+func (l *loader) checkValidation(block *hclsyntax.Block) {
+	if len(block.Labels) > 0 {
+		l.fail("Too many labels", "A validation block has no label.", block.LabelRanges[0])
+	}
+	for _, inner := range block.Body.Blocks {
+		l.fail("Unsupported block type", "A validation has no blocks in it.", inner.DefRange())
+	}
+	for _, arg := range sortedAttrs(block.Body) {
+		if !slices.Contains(validationArguments, arg) {
+			l.fail("Unsupported argument", fmt.Sprintf("A validation has no argument %q.%s", arg, didYouMean(arg, validationArguments)), block.Body.Attributes[arg].NameRange)
+		}
+	}
+	if block.Body.Attributes["condition"] == nil || block.Body.Attributes["error_message"] == nil {
+		l.fail("Missing argument", "A validation block needs condition and error_message.", block.DefRange())
+	}
+}
+
+// validate runs a variable's validation blocks: those that refer to variables alone, or,
+// late, the others, once locals and modules have their values.
+func (l *loader) validate(v *variable, late bool) {
+	var wrong []string
 	for _, block := range v.conditions {
 		condition, message := block.Body.Attributes["condition"], block.Body.Attributes["error_message"]
-		if condition == nil || message == nil {
-			l.fail("Missing argument", "A validation block needs condition and error_message.", block.DefRange())
+		if condition == nil || message == nil || late != (needsNames(condition.Expr) || needsNames(message.Expr)) {
 			continue
 		}
 		value, ok := l.value(condition.Expr, l.ctx)
@@ -374,28 +455,51 @@ func (l *loader) validate(v *variable) {
 		if value, _ = value.Unmark(); !value.IsKnown() {
 			continue // of a variable with a mistake
 		}
-		if value.IsNull() || value.Type() != cty.Bool {
-			l.fail("Wrong type of value", "A condition is true or false.", condition.Expr.Range())
+		is, err := convert.Convert(value, cty.Bool)
+		if err != nil || is.IsNull() {
+			l.fail("Wrong type of value", fmt.Sprintf("A condition is true or false; %s is given.", whatIs(value)), condition.Expr.Range())
 			continue
 		}
-		if value.True() {
+		if is.True() {
 			continue
 		}
-		text, ok := l.value(message.Expr, l.ctx)
-		if !ok {
-			continue
+		if detail, ok := l.validationMessage(v, block, message.Expr); ok {
+			wrong = append(wrong, detail)
 		}
-		detail := fmt.Sprintf("The variable %q does not meet its condition. The message for it is sensitive, and not shown.", v.name)
-		if !text.IsMarked() && !text.IsNull() && text.IsKnown() && text.Type() == cty.String {
-			detail = text.AsString()
-		}
-		at := v.block.DefRange()
-		if v.call != nil {
-			detail = fmt.Sprintf("%s The condition stands at %s:%d.", detail, at.Filename, block.DefRange().Start.Line)
-			at = v.call.DefRange()
-		}
-		l.fail("Variable is not valid", detail, at)
 	}
+	if len(wrong) == 0 {
+		return
+	}
+	at := v.block.DefRange()
+	if v.call != nil {
+		at = v.call.DefRange()
+	}
+	l.fail("Variable is not valid", strings.Join(wrong, "\n\n"), at)
+}
+
+// needsNames says whether an expression refers to locals or modules.
+func needsNames(expr hcl.Expression) bool {
+	return slices.ContainsFunc(expr.Variables(), func(t hcl.Traversal) bool { return t.RootName() == "local" || t.RootName() == "scroll" })
+}
+
+// validationMessage is what a validation block says of a value that does not hold.
+func (l *loader) validationMessage(v *variable, block *hclsyntax.Block, expr hcl.Expression) (string, bool) {
+	text, ok := l.value(expr, l.ctx)
+	if !ok {
+		return "", false
+	}
+	place := fmt.Sprintf("%s:%d", block.DefRange().Filename, block.DefRange().Start.Line)
+	detail := fmt.Sprintf("The variable %q does not meet its condition at %s.", v.name, place)
+	switch {
+	case text.IsMarked():
+		detail += " The message for it is sensitive, and not shown."
+	case !text.IsNull() && text.IsKnown() && text.Type() == cty.String:
+		detail = text.AsString()
+		if v.call != nil {
+			detail += fmt.Sprintf(" The condition stands at %s.", place)
+		}
+	}
+	return detail, true
 }
 
 // factsValue turns plain values into the host object.

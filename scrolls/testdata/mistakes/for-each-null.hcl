@@ -1,0 +1,5 @@
+file "a" {
+  for_each = toset(["a", null])
+  path     = "/${each.key}"
+  content  = ""
+}

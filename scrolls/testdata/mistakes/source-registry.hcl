@@ -1,0 +1,4 @@
+scroll "far" {
+  source  = "hashicorp/consul/aws"
+  version = "1.0"
+}
