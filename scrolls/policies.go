@@ -178,7 +178,7 @@ func zero(t cty.Type) cty.Value {
 // HostPolicy is the host's own policy as that of a root scroll, for what is done without
 // a scroll. What is wrong with its file is *Diagnostics.
 func HostPolicy(path string, facts map[string]any) (map[string]Policy, error) {
-	l := &loader{o: Options{HostPolicy: path}, s: &Scroll{Files: map[string]*hcl.File{}}, facts: factsValue(facts)}
+	l := &loader{o: Options{HostPolicy: path}, s: &Scroll{Files: map[string]*hcl.File{}}, facts: factsValue(facts), may: usual}
 	l.in = l.newScope(nil, "", "", "", nil)
 	l.ctx = l.in.ctx
 	policy, err := l.hostPolicy()
