@@ -209,6 +209,7 @@ func (a *app) stateCommand() *cli.Command {
 			{Name: "show", Usage: "show what the journal holds of a key", ArgsUsage: "KEY", Flags: []cli.Flag{jsonFlag}, Action: a.stateShow},
 			{
 				Name: "forget", Usage: "drop a key from the journal and leave the host as it is", ArgsUsage: "KEY", Action: a.stateForget,
+				Description: "What an earlier run could not take back of it is given up, too.",
 				Flags: []cli.Flag{&cli.BoolFlag{Name: "found", Usage: "forget only what was there before it"}},
 			},
 			{Name: "check", Usage: "verify the journal", Flags: []cli.Flag{jsonFlag}, Action: withoutArgs(a.stateCheck)},
@@ -266,7 +267,7 @@ func (a *app) stateForget(ctx context.Context, c *cli.Command) error {
 	}
 	key := scrolls.Key(c.Args().First())
 	s, journal, err := checked(ctx, c, func(_ *session, snap *state.Snapshot) error {
-		if _, ok := snap.InForce(key); !ok {
+		if _, ok := snap.InForce(key); !ok && (c.Bool("found") || len(apply.OwedOf(snap, key)) == 0) {
 			return unknownKey("forget", key, snap)
 		}
 		return nil

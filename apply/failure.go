@@ -69,7 +69,7 @@ func (e *engine) undo(ctx context.Context, r *LeafReport, steps []*state.Step, b
 	for _, s := range steps {
 		if err := stuck[s]; err != nil {
 			e.report.stuck(r.Leaf, s)
-			r.fail(fmt.Errorf("take back %s: %w", s.Resource, err))
+			r.fail(&takeBackError{s, err})
 			continue
 		}
 		key := keyOfStep(s)
@@ -173,6 +173,32 @@ func (e *engine) forgetTaken(steps []*state.Step, stuck map[*state.Step]error) {
 		setRecord(e.records, s, s.Before)
 		e.barred[reconcilers.RecordKey(s.Sort, s.Resource)] = s.Leaf
 	}
+}
+
+// A takeBackError says that a step could not be taken back.
+type takeBackError struct {
+	step *state.Step
+	err  error
+}
+
+func (e *takeBackError) Error() string { return fmt.Sprintf("take back %s: %v", about(e.step), e.err) }
+func (e *takeBackError) Unwrap() error { return e.err }
+
+// Hint says how it goes on.
+func (e *takeBackError) Hint() string {
+	var inner interface{ Hint() string }
+	if errors.As(e.err, &inner) {
+		return inner.Hint()
+	}
+	return fmt.Sprintf("the next run tries again; golem state forget %s gives it up", keyOfStep(e.step))
+}
+
+// about names what a step is about: a path, or a key.
+func about(s *state.Step) string {
+	if s.Sort == reconcilers.PathSort {
+		return s.Resource
+	}
+	return string(keyOfStep(s))
 }
 
 // A barredError says that a resource waits for the next run to take it back.

@@ -27,7 +27,8 @@ func (*UnknownKeyError) Hint() string { return "golem state list shows the keys 
 // nobody's from then on. With foundOnly the key stays in force and only what golem
 // found before it is forgotten: undeclaring it will then leave it as it is.
 //
-// It is a run like any other in the journal, with a step that does nothing to the host.
+// It is a run like any other in the journal, with a step that does nothing to the host. What
+// an earlier run could not take back of the key is given up with it.
 func Forget(ctx context.Context, o Options, key scrolls.Key, foundOnly bool) (*state.Revision, error) {
 	e := newEngine(o)
 	if _, err := e.recover(ctx); err != nil {
@@ -41,10 +42,16 @@ func Forget(ctx context.Context, o Options, key scrolls.Key, foundOnly bool) (*s
 		return nil, err
 	}
 	a, ok := snap.InForce(key)
-	if !ok {
+	owed := OwedOf(snap, key)
+	if !ok && len(owed) == 0 {
 		return nil, &UnknownKeyError{"forget", key}
 	}
-	step, err := forgetting(a, snap.Records[reconcilers.RecordKey(a.Sort, a.Resource)], foundOnly)
+	var step *state.Step
+	if ok {
+		step, err = forgetting(a, snap.Records[reconcilers.RecordKey(a.Sort, a.Resource)], foundOnly)
+	} else {
+		a.Lineage, a.Leaf = owed[0].Lineage, owed[0].Leaf
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +64,19 @@ func Forget(ctx context.Context, o Options, key scrolls.Key, foundOnly bool) (*s
 	if err != nil {
 		return nil, err
 	}
-	err = e.j.Do(func(tx *state.Tx) error { return writeForgotten(tx, &e.run, step, rev, before) })
+	err = e.j.Do(func(tx *state.Tx) error { return writeForgotten(tx, &e.run, step, owed, rev, before) })
 	return rev, err
+}
+
+// OwedOf are the steps about a key that ended runs could not take back, oldest first.
+func OwedOf(snap *state.Snapshot, key scrolls.Key) []*state.Step {
+	var owed []*state.Step
+	for _, s := range snap.Owed {
+		if slices.ContainsFunc(s.Glyphs, func(g state.StepGlyph) bool { return g.Key == key }) {
+			owed = append(owed, s)
+		}
+	}
+	return owed
 }
 
 // forgetting is the step that takes a key, or what was found before it, out of its
@@ -103,14 +121,18 @@ func (e *layersError) Hint() string {
 }
 
 // writeForgotten journals the whole run in one transaction.
-func writeForgotten(tx *state.Tx, run *state.Run, step *state.Step, rev *state.Revision, before rules) error {
-	if err := tx.Begin(run); err != nil {
-		return err
+func writeForgotten(tx *state.Tx, run *state.Run, step *state.Step, owed []*state.Step, rev *state.Revision, before rules) error {
+	err := tx.Begin(run)
+	for _, s := range slices.Backward(owed) {
+		if err == nil {
+			err = tx.Reverse(s, "given up by golem state forget; left as it is")
+		}
 	}
-	step.Run = run.ID
-	err := tx.Intend([]*state.Step{step})
-	if err == nil {
-		err = tx.Done(step)
+	if err == nil && step != nil {
+		step.Run = run.ID
+		if err = tx.Intend([]*state.Step{step}); err == nil {
+			err = tx.Done(step)
+		}
 	}
 	if err == nil {
 		err = tx.LeafEnd(run.ID, rev.Leaves[0])

@@ -134,7 +134,11 @@ func (e *engine) refresh(ctx context.Context, rec reconcilers.Reconciler, leaf *
 			err = fmt.Errorf("enact %s: %w", keyOf(p), reconcilers.ErrMoved)
 		}
 		if leaf, barred := e.barred[name]; err == nil && barred {
-			err = &barredError{p.Resource, leaf}
+			what := p.Resource
+			if p.Sort != reconcilers.PathSort {
+				what = string(keyOf(p))
+			}
+			err = &barredError{what, leaf}
 		}
 		if err == nil {
 			err = rec.Fit(e.w, t)

@@ -111,7 +111,7 @@ func (e *engine) takeBackSteps(ctx context.Context, steps []*state.Step) (map[*s
 		return nil, nil, err
 	}
 	for s, err := range stuck {
-		stuck[s] = fmt.Errorf("take back %s: %w", s.Resource, err)
+		stuck[s] = &takeBackError{s, err}
 		e.owed[s] = stuck[s]
 	}
 	failed := e.refireRun(steps, stuck)

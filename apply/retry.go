@@ -161,7 +161,7 @@ func (e *engine) takeBack(ctx context.Context, turns []*reconcilers.Turn) error 
 	for i := len(turns) - 1; i >= 0; i-- {
 		s := turns[i].Step
 		if err := reconcilers.OfStep(s).Undo(ctx, e.w, e.store, s); err != nil {
-			return fmt.Errorf("take back %s before trying again: %w", s.Resource, err)
+			return fmt.Errorf("take back %s before trying again: %w", about(s), err)
 		}
 	}
 	return nil

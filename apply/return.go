@@ -199,7 +199,7 @@ func (e *engine) undoRun(steps []*state.Step) map[*state.Step]error {
 		if s := steps[i]; stuck[s] == nil {
 			e.unremember(s)
 		} else {
-			stuck[s] = fmt.Errorf("take back %s: %w", s.Resource, stuck[s])
+			stuck[s] = &takeBackError{s, stuck[s]}
 		}
 	}
 	return stuck

@@ -50,6 +50,20 @@ func TestAReverseThatFailsIsOwed(t *testing.T) {
 	m.golem(0, "destroy", "--auto-approve", "--name", "other")
 	m.sh("rm -r /root/other")
 	m.same("after all", found)
+
+	// What no run will ever be able to take back is given up.
+	command := func(run, undo string) {
+		m.declare("policy {\n  retry {\n    max_attempts = 1\n  }\n}\ncommand \"bad\" {\n  run  = [\"" + run + "\"]\n  undo = [\"" + undo + "\"]\n}\n")
+	}
+	command("false", "false")
+	says(t, m.golem(3, "apply", "--auto-approve", site).stdout, "take back command:bad:")
+	command("true", "true")
+	says(t, m.golem(3, "apply", "--auto-approve", site).stdout, "golem state forget command:bad gives it up")
+	says(t, m.golem(0, "state", "forget", "command:bad").stdout, "Forgotten: command:bad.")
+	m.golem(1, "state", "forget", "command:bad")
+	m.apply()
+	m.destroy()
+	m.same("after giving it up", found)
 	m.golem(0, "state", "check")
 }
 
