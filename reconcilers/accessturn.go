@@ -58,10 +58,11 @@ func (accesses) want(_ context.Context, w *World, v view[grantState]) (goal[gran
 		if declared {
 			keeps.Paths = append(keeps.Paths, next)
 		}
+		// A surface there is seen without golem's entries, whether or not this one was there.
+		to.touches = append(to.touches, path)
 		if bytes.Equal(next.Access, p.Access) && bytes.Equal(next.Default, p.Default) {
 			continue
 		}
-		to.touches = append(to.touches, path)
 		if lacking++; path == at.real {
 			if more, err = w.tellGrant(v, p, next); err != nil {
 				return to, err
@@ -123,7 +124,7 @@ func (w *World) grantAt(v view[grantState], found, p grantedPath) (grantedPath, 
 	}
 	perm, inherits := permsOf(g, p.Dir, access), isTrue(g, "default") && p.Dir
 	shows := func(a acl, perm int) bool { return a.perm(s.Tag, s.ID) == perm && perm&^a.mask() == 0 }
-	stale := !inherits && v.old != nil && isTrue(v.old, "default") || !v.first() && (v.left.Tag != s.Tag || v.left.ID != s.ID)
+	stale := p.Dir && !inherits && v.old != nil && isTrue(v.old, "default") || !v.first() && (v.left.Tag != s.Tag || v.left.ID != s.ID)
 	if shows(access, perm) && (!inherits || standard != nil && shows(standard, permsOf(g, true, access))) && !stale {
 		return p, nil
 	}

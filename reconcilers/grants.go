@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"golem/state"
@@ -62,8 +63,8 @@ func (w *World) grantsOn(path string) (grants, error) {
 	}
 	all := keepAt(w, "grants", func() *index {
 		in := &index{at: map[string]grants{}}
-		for _, rec := range w.Records {
-			if rec.Sort == accessSort && in.err == nil {
+		for _, key := range slices.Sorted(maps.Keys(w.Records)) { // in one order each time
+			if rec := w.Records[key]; rec.Sort == accessSort && in.err == nil {
 				in.err = indexGrants(in.at, rec)
 			}
 		}

@@ -242,3 +242,8 @@ func (w *World) setting(file, name, otherwise string) string {
 	}
 	return otherwise
 }
+
+func (w *World) isDir(p string) bool {
+	n, err := w.look(p)
+	return err == nil && n.Type == Dir
+}

@@ -212,7 +212,11 @@ func (users) sight(s userState) any {
 func (u users) back(_ context.Context, w *World, v view[userState]) (goal[userState], error) {
 	switch {
 	case !v.now.There:
-		return goal[userState]{forget: true, reason: "it is gone already"}, nil
+		g := goal[userState]{forget: true, reason: "it is gone already"}
+		if home := v.left.MadeHome; home != "" && w.isDir(home) {
+			g.reason += "; the home that golem made for it, " + quote(home) + ", is left"
+		}
+		return g, nil
 	case v.found.There && v.now.uid() != v.found.uid(), !v.found.There && v.now.uid() != v.left.uid():
 		return goal[userState]{forget: true, reason: fmt.Sprintf("another user has the name by now (uid %d); left as it is", v.now.uid())}, nil
 	case !v.found.There:
