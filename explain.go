@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"golem/plan"
 	"golem/reconcilers"
 )
 
@@ -42,6 +43,9 @@ func (a *app) explain(_ context.Context, c *cli.Command) error {
 		_, text, _ = strings.Cut(text, "-->")
 		text = strings.TrimLeft(text, "\n")
 	}
+	if width := columns(a.out); width > 0 {
+		text = pageAt(text, max(width, 40))
+	}
 	return a.printer(a.out).Printf("%s", text)
 }
 
@@ -52,9 +56,17 @@ func (a *app) listKinds() error {
 		width = max(width, len(kind.Name))
 	}
 	out := a.printer(a.out)
+	beside := 0 // no limit
+	if wide := columns(a.out); wide > 0 {
+		beside = max(wide-width-2, 20)
+	}
 	for _, kind := range reconcilers.All {
-		if err := out.Printf("%-*s  %s.\n", width, kind.Name, gist(kind)); err != nil {
-			return err
+		name := kind.Name
+		for _, line := range plan.Wrap(gist(kind)+".", beside) {
+			if err := out.Printf("%-*s  %s\n", width, name, line); err != nil {
+				return err
+			}
+			name = ""
 		}
 	}
 	return out.Printf("\ngolem explain KIND tells all of one.\n")

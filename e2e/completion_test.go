@@ -52,7 +52,7 @@ func TestShellsComplete(t *testing.T) {
 			term.typeIn(sh.setUp + "; echo set''up\n")
 			term.await("setup")
 			for _, line := range []struct{ typed, says string }{
-				{"golem exp\tarc\t\n", "# archive"},                                        // a command, and a kind
+				{"golem exp\tarc\t\n", "# archive"},                                         // a command, and a kind
 				{"golem plan --tar\tba\ts.h\t\n", "golem plan · web on "},                   // a flag, a leaf, and a file
 				{"golem plan --target=file:/etc/ngi\t --drift s.hcl\n", "since revision 2"}, // a flag's value behind =
 				{"golem state sh\tfile:/etc/ho\t\n", "/etc/ho"},                             // a command's command

@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -121,4 +123,45 @@ func exampleRunner(t *testing.T) *runner {
 	r.write(t, "tree/etc/motd", "by hand\n", 0o644)
 	r.sh(t, "golem apply --var port=80 web.hcl >apply.txt; golem plan --out web.plan web.hcl >plan.txt")
 	return r
+}
+
+// TestExplainIsWrappedAtATerminal reads every kind's page at 80 columns: no word is cut but in
+// code and addresses, and every argument is there.
+func TestExplainIsWrappedAtATerminal(t *testing.T) {
+	t.Parallel()
+	bin, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("../docs/kinds/*.md")
+	if err != nil || len(pages) < 16 {
+		t.Fatal(err, pages)
+	}
+	argument := regexp.MustCompile("(?m)^\\| (`[a-z_0-9]+`) \\|")
+	for _, page := range append(pages, "") {
+		kind := strings.TrimSuffix(filepath.Base(page), ".md")
+		term := newTerminal(t, 80)
+		cmd := exec.Command(bin, "explain", kind)
+		if page == "" {
+			cmd.Args = cmd.Args[:2]
+		}
+		cmd.Stdout, cmd.Stderr = term.tty, term.tty
+		if err := cmd.Run(); err != nil {
+			t.Fatal(err)
+		}
+		shown, fenced := term.ended(), false
+		for _, line := range strings.Split(shown, "\n") {
+			if fenced = fenced != strings.HasPrefix(line, "```"); !fenced && utf8.RuneCountInString(line) > 80 {
+				t.Errorf("golem explain %s has a line of %d columns: %s", kind, utf8.RuneCountInString(line), line)
+			}
+		}
+		if page == "" {
+			continue
+		}
+		for _, m := range argument.FindAllStringSubmatch(readPage(t, page), -1) {
+			if !strings.Contains(shown, "\n"+m[1]+": ") {
+				t.Errorf("golem explain %s does not show %s", kind, m[1])
+			}
+		}
+	}
 }
