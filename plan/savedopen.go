@@ -23,9 +23,13 @@ type Saved struct {
 	Head SavedHead
 	Body *SavedBody // nil until it is unsealed
 
-	head, sealed []byte
-	file         string
+	file   string
+	head   []byte // the line of JSON
+	sealed int64  // where in the file the sealed part begins
 }
+
+// maxSavedHead is the longest line of JSON that a plan file is looked through for.
+const maxSavedHead = 256 << 20
 
 // A FileError says what is wrong with a plan file.
 type FileError struct{ File, Why string }
@@ -51,44 +55,60 @@ func IsSaved(path string) bool {
 	return err == nil && string(head) == savedMagic+" " || n > 4 && strings.HasPrefix(savedMagic, string(head[:n]))
 }
 
+// savedChanged is why a plan file is refused that is not as golem wrote it.
+const savedChanged = "it was changed since golem wrote it"
+
 // OpenSaved reads what anybody may read of a plan file.
 func OpenSaved(file string) (*Saved, error) {
-	data, err := os.ReadFile(file)
+	f, err := os.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("read the plan file: %w", err)
 	}
-	bad := func(format string, args ...any) (*Saved, error) {
-		return nil, &FileError{file, fmt.Sprintf(format, args...)}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read the plan file: %w", err)
 	}
-	first, rest, whole := bytes.Cut(data, []byte("\n"))
-	words := strings.Fields(string(first))
+	r := bufio.NewReader(io.LimitReader(f, maxSavedHead))
+	first, err := r.ReadSlice('\n')
+	if why := wrongFirst(string(first), err == nil, st.Size()); why != "" {
+		return nil, &FileError{file, why}
+	}
+	s := &Saved{file: file, sealed: int64(len(first))}
+	line, err := r.ReadBytes('\n')
+	s.sealed += int64(len(line))
+	s.head = bytes.TrimSuffix(line, []byte("\n"))
+	if err != nil || json.Unmarshal(s.head, &s.Head) != nil || s.Head.View == nil {
+		return nil, &FileError{file, savedChanged}
+	}
+	return s, nil
+}
+
+// wrongFirst says what is wrong with a plan file of a length by its first line; "" for
+// nothing.
+func wrongFirst(line string, whole bool, length int64) string {
+	words := strings.Fields(line)
 	if len(words) == 0 || words[0] != savedMagic && !(strings.HasPrefix(savedMagic, words[0]) && !whole) {
-		return bad("it is none of golem's")
+		return "it is none of golem's"
 	}
 	if len(words) > 1 && whole {
 		if version, err := strconv.Atoi(words[1]); err != nil || version != savedVersion {
-			return bad("it has format version %s, and this golem reads %d", words[1], savedVersion)
+			return fmt.Sprintf("it has format version %s, and this golem reads %d", words[1], savedVersion)
 		}
 	}
 	if !whole || len(words) != 3 {
-		return bad("it is cut short")
+		return "it is cut short"
 	}
 	size, err := strconv.ParseInt(words[2], 10, 64)
-	if err != nil {
-		return bad("it was changed since golem wrote it")
+	switch {
+	case err != nil:
+		return savedChanged
+	case length < size:
+		return fmt.Sprintf("it is cut short: it has %d of %d bytes", length, size)
+	case length > size:
+		return fmt.Sprintf("%s: it has %d bytes, not %d", savedChanged, length, size)
 	}
-	if int64(len(data)) < size {
-		return bad("it is cut short: it has %d of %d bytes", len(data), size)
-	}
-	if int64(len(data)) > size {
-		return bad("it was changed since golem wrote it: it has %d bytes, not %d", len(data), size)
-	}
-	s := &Saved{file: file}
-	s.head, s.sealed, _ = bytes.Cut(rest, []byte("\n"))
-	if err := json.Unmarshal(s.head, &s.Head); err != nil || s.Head.View == nil {
-		return bad("it was changed since golem wrote it")
-	}
-	return s, nil
+	return ""
 }
 
 // Unseal opens what applying takes, and sees that nothing of the file was changed.
@@ -97,7 +117,8 @@ func (s *Saved) Unseal(key SealKey) error {
 	if err != nil {
 		return err
 	}
-	changed := &FileError{s.file, "it was changed since golem wrote it"}
+	defer r.Close()
+	changed := &FileError{s.file, savedChanged}
 	line, err := r.ReadBytes('\n')
 	if err != nil {
 		return changed
@@ -119,30 +140,49 @@ func (s *Saved) Unseal(key SealKey) error {
 	return nil
 }
 
-func (s *Saved) open(key SealKey) (*bufio.Reader, error) {
+// A sealedReader reads what is sealed in a plan file, piece by piece: there may be large
+// files in it.
+type sealedReader struct {
+	*bufio.Reader
+	file *os.File
+}
+
+// Close closes the plan file.
+func (r *sealedReader) Close() error { return r.file.Close() }
+
+func (s *Saved) open(key SealKey) (*sealedReader, error) {
 	id, err := age.ParseX25519Identity(key.Identity)
 	if err != nil {
 		return nil, fmt.Errorf("read the journal's key for plan files: %w", err)
 	}
-	r, err := age.Decrypt(bytes.NewReader(s.sealed), id)
+	f, err := os.Open(s.file)
+	if err == nil {
+		_, err = f.Seek(s.sealed, io.SeekStart)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the plan file: %w", err)
+	}
+	r, err := age.Decrypt(bufio.NewReader(f), id)
+	if err == nil {
+		return &sealedReader{bufio.NewReader(r), f}, nil
+	}
+	f.Close()
 	if noMatch := new(age.NoIdentityMatchError); errors.As(err, &noMatch) {
 		return nil, &FileError{s.file, "it is sealed to another journal"}
 	}
-	if err != nil {
-		return nil, &FileError{s.file, "it was changed since golem wrote it"}
-	}
-	return bufio.NewReader(r), nil
+	return nil, &FileError{s.file, savedChanged}
 }
 
 // Unpack writes the plan's local files into a directory, and lets its glyphs have their
 // bytes from there.
 func (s *Saved) Unpack(dir string, key SealKey) error {
 	r, err := s.open(key)
-	if err == nil {
-		_, err = r.ReadBytes('\n')
-	}
 	if err != nil {
 		return err
+	}
+	defer r.Close()
+	if _, err = r.ReadBytes('\n'); err != nil {
+		return &FileError{s.file, savedChanged}
 	}
 	for _, blob := range s.Body.Blobs {
 		if err := unpackBlob(r, filepath.Join(dir, filepath.Base(blob.Hash)), blob); err != nil {
