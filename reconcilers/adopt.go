@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -26,8 +25,8 @@ var adopters = map[string]func(ctx context.Context, w *World, id string) (scroll
 	"line": adoptLine, "region": adoptRegion, "entry": adoptEntry,
 }
 
-// Adoptable lists the kinds of which something can be adopted.
-func Adoptable() []string { return slices.Sorted(maps.Keys(adopters)) }
+// needsLive are the kinds whose things the host's own programs tell of, and make.
+var needsLive = map[string]bool{aptKindName: true, "service": true, "container": true, "network": true, "user": true, "group": true}
 
 // namedInParts says whether what names a thing of a kind is more than the host's own name
 // for it.
@@ -54,6 +53,9 @@ func Adopt(ctx context.Context, w *World, kind, id string) (scrolls.Attrs, error
 	k, _ := KindOf(kind)
 	if look == nil {
 		return nil, &AdoptError{kind, id, strings.ToLower(k.NoAdopt[:1]) + strings.TrimSuffix(k.NoAdopt[1:], ".")}
+	}
+	if needsLive[kind] && !w.Host.Live() {
+		return nil, &AdoptError{kind, id, "that needs a host that runs, and this is a file tree"}
 	}
 	if !namedInParts(k) {
 		id = wholeID(kind, id)

@@ -26,7 +26,7 @@ var containerKind = Kind{
 		Doc: "A container of podman's, or of docker's. What is not written is not compared. Containers cannot be changed: for all " +
 			"but `state`, a new one is made in the place of the old one, whose writable layer and anonymous volumes are lost; named volumes and " +
 			"directories of the host stay, whatever happens. A new one that does not stay up for a second fails, with its last " +
-			"lines, and the old one runs on. A container of that name that golem did not make is refused unless `adopt` " +
+			"lines, and the old one runs on. A container of that name that golem did not make is refused unless `adopt`, or an adopt block, " +
 			"says that it may be taken over: it stays as long as it is as declared; when a change needs a new one, it is stopped and " +
 			"renamed `NAME.found`, and given back when the glyph goes, running if it ran. Golem's own bear the labels " +
 			"`golem.key`, `golem.cid` and `golem.make`. Undeclared, golem's own is removed with its anonymous volumes, and the " +
