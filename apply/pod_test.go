@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -175,4 +176,19 @@ func TestPausedContainers(t *testing.T) {
 	says(t, planText(t, r.Plan), "drifted: it is paused; it goes on", "it is stopped and kept as mine.found")
 	h.mustApply(t, nil)
 	h.same("after destroy", found)
+}
+
+// A name that a change needs for a moment is somebody's: told before anything is stopped.
+func TestContainerWhoseFormerNameIsTakenIsNotTouched(t *testing.T) {
+	h := newPodHost(t)
+	h.mustApply(t, scrollOf(leafOf("one", container("web", "app:1"))))
+	h.Host("podman", "create", "--name=web.former", "app:1")
+	was := h.Print()
+	var wrong *scrolls.Diagnostics
+	if _, err := h.apply(scrollOf(leafOf("one", container("web", "app:2"))), "run"); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "web.former") {
+		t.Errorf("it is said: %v", err)
+	}
+	if h.Print() != was {
+		t.Errorf("was\n%s\nis\n%s", was, h.Print())
+	}
 }

@@ -149,6 +149,7 @@ func TestReport46ContainerFoundIsAdoptedAndGivenBack(t *testing.T) {
 		image + "  ports = [\"8080:80\"]\n":                                "port 8080/tcp of the host is in use. See who listens there with: ss -lntup",
 		image + "  mounts = [{ source = \"/nosuch\", target = \"/x\" }]\n": "/nosuch is to be mounted, and will not be there by then",
 		image + "  networks = [\"nosuch\"]\n":                              "The network nosuch will not be there by then",
+		"  image  = \"" + strings.Repeat("ab", 32) + "\"\n":                "by its id none can be pulled",
 		"  image  = \"oci-archive:/nosuch.tar\"\n":                         "/nosuch.tar will not be there by then",
 		"  image  = \"oci-archive:/etc/hostname\"\n":                       "it is not an archive of one image",
 		image + "  engine = \"docker\"\n":                                  "docker: it is not installed on this host",

@@ -68,6 +68,7 @@ var containerKind = Kind{
 var (
 	podName      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,199}$`)
 	imageName    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]*$`)
+	imageDigest  = regexp.MustCompile(`^(sha256:)?[0-9a-f]{64}$`) // of an image
 	podRestart   = regexp.MustCompile(`^(no|always|unless-stopped|on-failure(:[1-9][0-9]*)?)$`)
 	podPort      = regexp.MustCompile(`^(?:(\[[0-9A-Fa-f:.]+\]|[0-9.]+):)?([0-9]{1,5}):([0-9]{1,5})(?:/(tcp|udp|sctp))?$`)
 	engines      = []string{"podman", "docker"}

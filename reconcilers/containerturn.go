@@ -112,6 +112,10 @@ func (k *containerTurn) making(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", &AttrError{Attr: "image", Summary: "Image cannot be used", Err: err}
 	}
+	if image := str(g.Attrs, "image"); id == "" && imageDigest.MatchString(image) {
+		return "", &AttrError{Attr: "image", Summary: "Image is not there", Err: fmt.Errorf(
+			"%s has no image with the id %s, and by its id none can be pulled. Write its name, with @sha256: and its digest if it has to be that very one", k.e.name, shortID(strings.TrimPrefix(image, "sha256:")))}
+	}
 	if id == "" {
 		b.WriteString(", which is pulled first,")
 	}
@@ -210,6 +214,14 @@ func (k *containerTurn) renew(ctx context.Context) error {
 	if str(k.v.glyph.Attrs, "image") == "" {
 		return &AttrError{Attr: "name", Summary: "Container cannot be changed", Err: fmt.Errorf(
 			"the container %s needs a new one in its place, and no image says what to make it from", quote(k.name))}
+	}
+	all, err := k.e.pods(ctx, formerName(k.name))
+	if err != nil {
+		return err
+	}
+	if byName(all, formerName(k.name)) != nil {
+		return &AttrError{Attr: "name", Summary: "Name is taken", Err: fmt.Errorf(
+			"while a new one is made, the container %s is called %s, and there is one of that name", quote(k.name), quote(formerName(k.name)))}
 	}
 	made, err := k.making(ctx)
 	k.g.to, k.g.effect, k.g.wild = k.fresh(), "write", true
