@@ -208,6 +208,35 @@ func TestNothingThatChangesByItselfIsAFunction(t *testing.T) {
 	}
 }
 
+// TestEveryFunctionOfTerraformsIsThereOrHasAReason has the list of terraform 1.14's functions.
+func TestEveryFunctionOfTerraformsIsThereOrHasAReason(t *testing.T) {
+	have := (&loader{s: &Scroll{}}).functions()
+	for name := range strings.FieldsSeq(`
+		abs abspath alltrue anytrue base64decode base64encode base64gunzip base64gzip base64sha256 base64sha512
+		basename bcrypt can ceil chomp chunklist cidrhost cidrnetmask cidrsubnet cidrsubnets coalesce coalescelist
+		compact concat contains csvdecode dirname distinct element endswith ephemeralasnull file filebase64
+		filebase64sha256 filebase64sha512 fileexists filemd5 fileset filesha1 filesha256 filesha512 flatten floor
+		format formatdate formatlist indent index issensitive join jsondecode jsonencode keys length list log
+		lookup lower map matchkeys max md5 merge min nonsensitive one parseint pathexpand plantimestamp pow range
+		regex regexall replace reverse rsadecrypt sensitive setintersection setproduct setsubtract setunion sha1
+		sha256 sha512 signum slice sort split startswith strcontains strrev substr sum templatefile templatestring
+		textdecodebase64 textencodebase64 timeadd timecmp timestamp title tobool tolist tomap tonumber toset
+		tostring transpose trim trimprefix trimspace trimsuffix try type upper urlencode uuid uuidv5 values
+		yamldecode yamlencode zipmap`) {
+		_, there := have[name]
+		reason := otherFunctions[name]
+		if there == (reason != "") {
+			t.Errorf("%s is there (%t), and why not is %q", name, there, reason)
+		}
+		if !there {
+			said := strings.Join(strings.Fields(mistake(t, `job "a" { more = `+name+`("x") }`)), " ")
+			if !strings.Contains(said, reason) {
+				t.Errorf("%s: %q does not say why", name, said)
+			}
+		}
+	}
+}
+
 func TestFunctionsRefuseWhatTheyCannotAnswer(t *testing.T) {
 	for expr, want := range map[string]string{
 		`file("bytes")`:                        "source argument",

@@ -40,6 +40,26 @@ var (
 		"terraform": "There are no workspaces: lineages by name stand beside each other in a journal.",
 		"self":      "A block cannot refer to itself: give the value a name in locals.",
 	}
+	otherFunctions = map[string]string{
+		"timestamp":       repeatable,
+		"plantimestamp":   repeatable,
+		"uuid":            repeatable + " uuidv5 makes the same one of a name each time.",
+		"bcrypt":          repeatable,
+		"base64gzip":      "What compresses differs from one golem to the next, and so would the host: a file's source takes a file as it is.",
+		"base64gunzip":    "A file's source takes a file as it is, and an archive unpacks one.",
+		"abspath":         machines,
+		"pathexpand":      machines,
+		"rsadecrypt":      "It is for passwords that a cloud hands out. Give the password as a sensitive variable.",
+		"ephemeralasnull": "There are no ephemeral values.",
+		"list":            "A list is written [a, b]; tolist(…) makes one of a set.",
+		"map":             "A map is written { a = b }; tomap(…) makes one of an object.",
+		"type":            "golem console prints a value with what it is.",
+	}
+)
+
+const (
+	repeatable = "It would answer otherwise each time, and a plan has to be repeatable."
+	machines   = "It would put the paths of this machine into the scroll. path.module and path.root are there."
 )
 
 // other is a sentence on what golem has instead of a word, or "".
@@ -50,6 +70,10 @@ func (l *loader) helpful(d *hcl.Diagnostic, expr hcl.Expression, ctx *hcl.EvalCo
 	better := *d
 	traversal, at := failing(d, expr)
 	switch {
+	case d.Summary == "Call to unknown function":
+		if words := strings.Split(d.Detail, `"`); len(words) > 1 && otherFunctions[words[1]] != "" {
+			better.Detail = fmt.Sprintf("There is no function named %q.%s", words[1], other(otherFunctions, words[1]))
+		}
 	case traversal == nil:
 		return d
 	case d.Summary == "Unknown variable":

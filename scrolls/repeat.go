@@ -51,7 +51,7 @@ func (l *loader) forEach(attr *hclsyntax.Attribute) []instance {
 		return nil
 	}
 	if value.IsMarked() {
-		return wrong("Its keys are part of names that are shown everywhere, and cannot be sensitive. Where only the values are to be hidden, mark those: { for k, v in … : k => sensitive(v) }.")
+		return wrong("%sIts keys are part of names that are shown everywhere, and cannot be sensitive. Where only the values are to be hidden, mark those: { for k, v in … : k => sensitive(v) }.", secretsIn(attr.Expr, l.ctx))
 	}
 	t := value.Type()
 	switch {
@@ -95,7 +95,7 @@ func (l *loader) when(attr *hclsyntax.Attribute, ctx *hcl.EvalContext) bool {
 		return true // the mistake is noted
 	}
 	if value.IsMarked() {
-		l.fail("when is sensitive", "Whether something is declared is shown everywhere, so it cannot depend on a sensitive value. Where it gives nothing away, say nonsensitive(…).", attr.Expr.Range())
+		l.fail("when is sensitive", secretsIn(attr.Expr, ctx)+"Whether something is declared is shown everywhere, so it cannot depend on a sensitive value. Where it gives nothing away, say nonsensitive(…).", attr.Expr.Range())
 		return true
 	}
 	is, err := convert.Convert(value, cty.Bool)
@@ -112,4 +112,23 @@ func whatIs(v cty.Value) string {
 		return "null"
 	}
 	return article(v.Type())
+}
+
+// secretsIn names what an expression refers to that is sensitive, as a sentence.
+func secretsIn(expr hcl.Expression, ctx *hcl.EvalContext) string {
+	var names []string
+	for _, traversal := range expr.Variables() {
+		value, diags := traversal.TraverseAbs(ctx)
+		if !diags.HasErrors() && value.ContainsMarked() {
+			names = append(names, spell(traversal))
+		}
+	}
+	slices.Sort(names)
+	switch names = slices.Compact(names); len(names) {
+	case 0:
+		return ""
+	case 1:
+		return names[0] + " is sensitive. "
+	}
+	return strings.Join(names, ", ") + " are sensitive. "
 }
