@@ -12,26 +12,30 @@ import (
 // adopts tells which glyphs take over what is there, as adopt blocks have it, and refuses
 // those for which nothing is. What is in force already was adopted before.
 func (m *maker) adopts() {
+	named := map[scrolls.Key]*scrolls.Glyph{}
+	if m.in.Scroll != nil {
+		for _, g := range m.in.Scroll.Glyphs() {
+			if _, inForce := m.own[g.Key]; !inForce && g.AdoptAt.Filename != "" {
+				named[g.Key] = g
+			}
+		}
+	}
+	if len(named) == 0 {
+		return
+	}
 	for _, leaf := range m.leaves {
 		for _, t := range leaf.Turns {
 			for i := range t.Changes {
-				m.adopt(t, &t.Changes[i])
+				if g := named[t.Changes[i].Key]; g != nil {
+					m.adopt(g, &t.Changes[i])
+				}
 			}
 		}
 	}
 }
 
-// adopt tells one glyph's adoption, if its change is one.
-func (m *maker) adopt(t *reconcilers.Turn, c *reconcilers.Change) {
-	var g *scrolls.Glyph
-	for _, set := range t.Set {
-		if set.Key == c.Key {
-			g = set
-		}
-	}
-	if _, inForce := m.own[c.Key]; g == nil || inForce || g.AdoptAt.Filename == "" {
-		return
-	}
+// adopt tells one glyph's adoption.
+func (m *maker) adopt(g *scrolls.Glyph, c *reconcilers.Change) {
 	if c.Op != state.Install || !c.There {
 		m.wrong = append(m.wrong, scrolls.PlacedProblem{At: g.AdoptAt, Problem: scrolls.Problem{
 			Summary: "Nothing to adopt",
