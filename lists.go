@@ -195,6 +195,9 @@ func findRevision(r *state.Reader, lineage, id string) (*state.Revision, error) 
 		}
 	}
 	newest := all[len(all)-1]
+	if number > 0 && number < newest.Number {
+		return nil, &missingError{fmt.Sprintf("show: revision %d was pruned", number), historyHint}
+	}
 	return nil, &missingError{
 		fmt.Sprintf("show: there is no revision %d", number),
 		fmt.Sprintf("the newest is %s@%d; %s", newest.Lineage, newest.Number, historyHint),
@@ -210,7 +213,7 @@ func (a *app) stateCommand() *cli.Command {
 			{
 				Name: "forget", Usage: "drop a key from the journal and leave the host as it is", ArgsUsage: "KEY", Action: a.stateForget,
 				Description: "What an earlier run could not take back of it is given up, too.",
-				Flags: []cli.Flag{&cli.BoolFlag{Name: "found", Usage: "forget only what was there before it"}},
+				Flags:       []cli.Flag{&cli.BoolFlag{Name: "found", Usage: "forget only what was there before it"}},
 			},
 			{Name: "check", Usage: "verify the journal", Flags: []cli.Flag{jsonFlag}, Action: withoutArgs(a.stateCheck)},
 		}, a.arranging()...),

@@ -101,7 +101,7 @@ func (a *app) stateRename(ctx context.Context, c *cli.Command) error {
 	if err := errors.Join(apply.Rename(journal, old, name), journal.Close()); err != nil {
 		return err
 	}
-	return a.printer(a.out).Printf("Renamed: %s is %s from now on. Write name = %q in its scroll.\n", plan.Printable(old), name, name)
+	return a.printer(a.out).Say("Renamed: %s is %s from now on. Write name = %q in its scroll.", plan.Printable(old), name, name)
 }
 
 func (a *app) stateMove(ctx context.Context, c *cli.Command) error {
@@ -127,7 +127,7 @@ func (a *app) stateMove(ctx context.Context, c *cli.Command) error {
 	if moved.To.Number == 1 {
 		fresh = ", a new lineage"
 	}
-	return a.printer(a.out).Printf("Moved: %s is of %s%s. The host is as it was; %s@%d and %s@%d say so.\n", plan.Printable(text), to, fresh,
+	return a.printer(a.out).Say("Moved: %s is of %s%s. The host is as it was; %s@%d and %s@%d say so.", plan.Printable(text), to, fresh,
 		plan.Printable(moved.From.Lineage), moved.From.Number, to, moved.To.Number)
 }
 
@@ -164,7 +164,7 @@ func (a *app) stateRebind(ctx context.Context, c *cli.Command) error {
 	if err := journal.Close(); err != nil {
 		return err
 	}
-	return a.printer(a.out).Printf("Rebound: the journal belongs to %s from now on; it was %s.\n", placed(o.Machine, o.Root), placed(machine, root))
+	return a.printer(a.out).Say("Rebound: the journal belongs to %s from now on; it was %s.", placed(o.Machine, o.Root), placed(machine, root))
 }
 
 // placed names where a journal belongs.
@@ -233,5 +233,5 @@ func (a *app) statePrune(ctx context.Context, c *cli.Command) error {
 	if err = errors.Join(err, journal.Close()); err != nil {
 		return err
 	}
-	return a.list(c, "pruned", pruned, func(out *plan.Printer) error { return out.Printf("%s\n", pruned.Sentence()) })
+	return a.list(c, "pruned", pruned, func(out *plan.Printer) error { return out.Say("%s", pruned.Sentence()) })
 }

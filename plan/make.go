@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"sort"
+	"strings"
 
 	"golem/reconcilers"
 	"golem/scrolls"
@@ -234,7 +235,7 @@ func (m *maker) claim() []*scrolls.Glyph {
 
 // blame notes a mistake at a glyph's place.
 func (m *maker) blame(g *scrolls.Glyph, p scrolls.Problem, other *scrolls.Glyph) {
-	if g.At.Filename == "" { // it comes from the journal
+	if g.At.Filename == "" && !strings.HasPrefix(p.Detail, string(g.Key)) { // it comes from the journal
 		p.Detail = string(g.Key) + ": " + p.Detail
 	}
 	placed := scrolls.PlacedProblem{Problem: p, At: g.At}

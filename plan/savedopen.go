@@ -117,7 +117,7 @@ func (s *Saved) Unseal(key SealKey) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer r.file.Close()
 	changed := &FileError{s.file, savedChanged}
 	line, err := r.ReadBytes('\n')
 	if err != nil {
@@ -146,9 +146,6 @@ type sealedReader struct {
 	*bufio.Reader
 	file *os.File
 }
-
-// Close closes the plan file.
-func (r *sealedReader) Close() error { return r.file.Close() }
 
 func (s *Saved) open(key SealKey) (*sealedReader, error) {
 	id, err := age.ParseX25519Identity(key.Identity)
@@ -180,7 +177,7 @@ func (s *Saved) Unpack(dir string, key SealKey) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer r.file.Close()
 	if _, err = r.ReadBytes('\n'); err != nil {
 		return &FileError{s.file, savedChanged}
 	}

@@ -60,6 +60,11 @@ func (out *Printer) Printf(format string, args ...any) error {
 	return err
 }
 
+// Say writes a sentence, broken at spaces where a line ends.
+func (out *Printer) Say(format string, args ...any) error {
+	return out.Printf("%s\n", strings.Join(Wrap(fmt.Sprintf(format, args...), out.wrapAt(0)), "\n"))
+}
+
 // Bold, Good, Bad and Warn dress a text for what it says.
 func (out *Printer) Bold(s string) string { return out.bold.Render(s) }
 
