@@ -208,7 +208,7 @@ func TestUserComesToAHomeThatGolemMade(t *testing.T) {
 		t.Errorf("owners and modes are\n%s", is)
 	}
 	says(t, m.plan(), "No changes.")
-	m.declare(users + "file \"/srv/homes/ann/.profile\" { content = \"mine\\n\" }\n" + conf)
+	m.declare(users + "file \"/srv/homes/ann/.profile\" {\n  content = \"mine\\n\"\n  owner   = \"ann\"\n  group   = \"ann\"\n}\n" + conf)
 	m.apply()
 	m.declare(conf)
 	says(t, m.plan(), "- user:ann remove golem made it; its home /srv/homes/ann stays for /srv/homes/ann/.config/app/conf, as a directory made on the way")
