@@ -153,9 +153,7 @@ func (w *World) declared(g *scrolls.Glyph, kind Kind, resource string) Node {
 	if mode, ok := modeOf(g.Attrs); ok {
 		n.Mode = mode
 	}
-	asIs := *w // who comes and who goes in this run is not known yet
-	asIs.Acts = true
-	if asIs.setOwner(&n, g) != nil {
+	if w.setOwner(&n, g) != nil {
 		n.UID = w.Host.standIn(userSort, str(g.Attrs, "owner")) // Turn reports an unknown one
 	}
 	if n.Type == Link {

@@ -91,7 +91,7 @@ func unknown(attr, what string, err error) error {
 // goes refuses a user or group that golem made and that no glyph declares when the run is
 // over: it would go, or be left to nobody.
 func (w *World) goes(g *scrolls.Glyph, attr, what, name string) error {
-	if w.Acts || w.Declares(userSort, name) != nil && what == "user" || w.Declares(groupSort, name) != nil && what == "group" {
+	if w.Acts || !w.Placed || w.Declares(userSort, name) != nil && what == "user" || w.Declares(groupSort, name) != nil && what == "group" {
 		return nil
 	}
 	made := w.made(what, name)

@@ -29,6 +29,8 @@ type World struct {
 	// Declares is the glyph that will be in force on a resource that has but one, when the
 	// run is over, of any lineage; nil for none.
 	Declares func(sort, resource string) *scrolls.Glyph
+	// Placed says that all glyphs have their places, and what is asked above is known.
+	Placed bool
 	// Claims lists the glyphs that will be layers on a real path when the run is over, of
 	// any lineage.
 	Claims func(path string) []scrolls.Key
