@@ -85,6 +85,7 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 	}
 	slices.Sort(m.plan.needed)
 	m.w.Needed, m.w.Declares, m.w.InForce, m.w.Claims = m.plan.Needed, m.plan.Declares, m.plan.InForce, m.plan.Claims
+	m.w.Placed = true
 }
 
 // NeedName is how a resource stands in the list of what is needed.
