@@ -117,6 +117,13 @@ func TestReport46ContainerFoundIsAdoptedAndGivenBack(t *testing.T) {
 	m.declare(m.golem(0, "adopt", "--print-only", "container", "old").stdout)
 	says(t, m.plan(), "adopted as it was found; it is as declared")
 
+	// A scan finds it, and all else that somebody made.
+	scan := m.golem(0, "adopt", "--scan").stdout
+	saysAll(t, scan, `container "old" {`, `container "hand" {`, `network "hand" {`, "# made by hand, of ")
+	if strings.Contains(scan, `file "/etc/containers/networks`) {
+		t.Errorf("the scan proposes a network's file: %s", scan)
+	}
+
 	// An adopt block lets it, too, and a network is adopted beside it.
 	m.sh("podman network create --subnet 10.99.0.0/24 --opt mtu=1400 yours >/dev/null")
 	m.declare(m.golem(0, "adopt", "--print-only", "network", "yours").stdout + "adopt { key = \"network:yours\" }\nadopt { key = \"container:old\" }\ncontainer \"old\" {\n" + image + "}\n")

@@ -51,7 +51,7 @@ func Scan(ctx context.Context, w *World, mine func(kind, id string) string) (*Sc
 		leaf string
 		look func() ([]Proposal, error)
 	}{
-		{"packages", s.packages}, {"accounts", s.accounts}, {"files", s.files}, {"crontabs", s.crontabs}, {"services", s.units},
+		{"packages", s.packages}, {"accounts", s.accounts}, {"files", s.files}, {"crontabs", s.crontabs}, {"services", s.units}, {"containers", s.containers},
 	} {
 		found, err := part.look()
 		if err != nil {

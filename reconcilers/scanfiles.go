@@ -139,7 +139,7 @@ func (s *scanner) directory(p string, n Node, all *[]Proposal) error {
 // declared instead, or nothing.
 var selfMade = regexp.MustCompile(`^/etc/(passwd|shadow|group|gshadow|subuid|subgid)-?$|^/etc/security/opasswd$|` +
 	`^/etc/(machine-id|mtab|adjtime|ld\.so\.cache|\.pwd\.lock|\.updated|resolv\.conf|ld\.so\.conf\.d/.*)$|^/etc/ssh/ssh_host_.*_key(\.pub)?$|` +
-	`^/etc/(alternatives|ssl/certs|rc[0-9S]\.d)/|^/etc/.*\.(dpkg-[a-z]+|ucf-[a-z]+)$|^/etc/(golem)/|^/etc/(ca-certificates\.conf|shells|.*~)$`)
+	`^/etc/(alternatives|ssl/certs|rc[0-9S]\.d|containers/networks)/|^/etc/.*\.(dpkg-[a-z]+|ucf-[a-z]+)$|^/etc/(golem)/|^/etc/(ca-certificates\.conf|shells|.*~)$`)
 
 // unitLinksDir is where the links lie that enabling a unit makes: those of a service glyph.
 var unitLinksDir = regexp.MustCompile(`^/etc/systemd/(system|user)/`)
