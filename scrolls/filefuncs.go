@@ -154,20 +154,20 @@ func (l *loader) templates(all map[string]function.Function) (file, text functio
 			if _, err := utf8Text(data); err != nil {
 				return cty.NilVal, function.NewArgErrorf(0, "cannot use %q: %w", name, err)
 			}
-			return render(data, name, l.abs(name), args[1], inner)
+			return render(data, name, args[1], inner)
 		},
 	})
 	text = function.New(&function.Spec{
 		Params: []function.Parameter{param("template"), vars}, Type: function.StaticReturnType(cty.String),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			return render([]byte(args[0].AsString()), "the template", "template", args[1], inner)
+			return render([]byte(args[0].AsString()), "the template", args[1], inner)
 		},
 	})
 	return file, text
 }
 
 // render evaluates a template; shown is how messages call it.
-func render(data []byte, shown, source string, args cty.Value, functions map[string]function.Function) (cty.Value, error) {
+func render(data []byte, shown string, args cty.Value, functions map[string]function.Function) (cty.Value, error) {
 	if err := shallow(data, shown, hclsyntax.LexTemplate); err != nil {
 		return cty.NilVal, function.NewArgErrorf(0, "cannot use %q: %w", shown, err)
 	}
@@ -175,7 +175,7 @@ func render(data []byte, shown, source string, args cty.Value, functions map[str
 	if !vars.CanIterateElements() || !(vars.Type().IsObjectType() || vars.Type().IsMapType()) {
 		return cty.NilVal, function.NewArgErrorf(1, "the variables are a map or an object")
 	}
-	expr, diags := hclsyntax.ParseTemplate(data, source, hcl.InitialPos)
+	expr, diags := hclsyntax.ParseTemplate(data, shown, hcl.InitialPos)
 	if diags.HasErrors() {
 		return cty.NilVal, templateError(shown, diags)
 	}

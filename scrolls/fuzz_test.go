@@ -7,10 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // FuzzLoad feeds the loader any bytes. It must neither panic nor hang; what it takes
@@ -126,8 +125,8 @@ func BenchmarkLoad10000Files(b *testing.B) {
 // meanwhile does not count.
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
-	var used unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
 		t.Fatal(err)
 	}
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())

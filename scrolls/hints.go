@@ -119,6 +119,9 @@ func (l *loader) unknownName(d *hcl.Diagnostic, expr hcl.Expression, traversal h
 	case !diags.HasErrors() && len(whole) == 1:
 		return fmt.Sprintf("%s If it is meant as text, write it in quotes: %q.", d.Detail, root)
 	}
+	if root == strings.ToUpper(root) { // a shell's
+		return fmt.Sprintf("%s Where the text is to hold ${%s} as it is, write $${%s}.", d.Detail, root, root)
+	}
 	return d.Detail
 }
 

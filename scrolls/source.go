@@ -43,6 +43,11 @@ func parseFile(src []byte, name string) (*hcl.File, hcl.Diagnostics) {
 		}}
 	}
 	file, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
+	for _, d := range diags {
+		if d.Summary == "Invalid escape sequence" {
+			d.Detail += ` A backslash itself is written twice, as in "\\d+".`
+		}
+	}
 	body, ok := file.Body.(*hclsyntax.Body)
 	if !ok || diags.HasErrors() {
 		return file, explainLabels(diags)

@@ -1,0 +1,3 @@
+file "/a" {
+  content = "export PATH=${HOME}/bin\n"
+}

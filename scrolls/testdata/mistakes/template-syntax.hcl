@@ -1,0 +1,3 @@
+file "/a" {
+  content = templatefile("endless.tftpl", { names = [] })
+}
