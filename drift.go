@@ -56,8 +56,8 @@ func (s *session) drift(ctx context.Context, g goal) (*plan.Drift, error) {
 	}
 	newest := snap.Revision(g.lineage)
 	inForce := goal{command: "plan", lineage: g.lineage, policies: g.policies, destroy: true}
-	switch {
-	case newest == 0:
+	switch newest {
+	case 0:
 		if g.scroll == nil {
 			err = newUnknownLineage("plan", g.lineage, snap)
 		}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/xml"
+	"errors"
 	"io"
 	"os/exec"
 	"regexp"
@@ -114,7 +115,7 @@ func TestDotOfAwkwardNamesIsDrawn(t *testing.T) {
 	drawn := map[string]bool{}
 	for d := xml.NewDecoder(strings.NewReader(string(svg))); ; {
 		token, err := d.Token()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			t.Fatal(err)
