@@ -95,8 +95,16 @@ func secretsOfALiveHost(t *testing.T, m *machine) {
 	golem(0, "plan", "--markdown", "/root/site")
 	golem(0, "plan", "--out", "/root/site.plan", "/root/site")
 	for _, args := range [][]string{
-		{"history"}, {"show"}, {"show", "--json"}, {"state", "export"}, {"show", "/root/site.plan"}, {"show", "--json", "/root/site.plan"},
-		{"state", "show", "user:ann"}, {"state", "show", "--json", "process:daemon"}, {"state", "show", "command:env"}, {"kept", "list", "--json"},
+		{"history"},
+		{"show"},
+		{"show", "--json"},
+		{"state", "export"},
+		{"show", "/root/site.plan"},
+		{"show", "--json", "/root/site.plan"},
+		{"state", "show", "user:ann"},
+		{"state", "show", "--json", "process:daemon"},
+		{"state", "show", "command:env"},
+		{"kept", "list", "--json"},
 	} {
 		golem(0, args...)
 	}
