@@ -29,7 +29,7 @@ var containerKind = Kind{
 			"lines, and the old one runs on. A container of that name that golem did not make is refused unless `adopt`, or an adopt block, " +
 			"says that it may be taken over: it stays as long as it is as declared; when a change needs a new one, it is stopped and " +
 			"renamed `NAME.found`, and given back when the glyph goes, running if it ran. Golem's own bear the labels " +
-			"`golem.key`, `golem.cid` and `golem.make`. Undeclared, golem's own is removed with its anonymous volumes, and the " +
+			"`golem.key`, `golem.cid` (of all but `state`) and `golem.make`. Undeclared, golem's own is removed with its anonymous volumes, and the " +
 			"image that golem pulled for it, unless something else uses that.",
 		Attrs: []scrolls.Attr{
 			{Name: "name", Type: cty.String, Doc: "The container's name. The label by default."},
@@ -47,7 +47,7 @@ var containerKind = Kind{
 					[]string{"source", "volume", "read_only"})),
 				Doc: "Paths of the host (`source`), which have to be there, and named volumes (`volume`), which the engine makes. Neither is ever removed.",
 			},
-			{Name: "ports", Type: cty.List(cty.String), Doc: "Ports of the host that lead into it: `\"127.0.0.1:8080:80/tcp\"`, `\"8080:80\"`."},
+			{Name: "ports", Type: cty.List(cty.String), Doc: "Ports of the host that lead into it: `\"127.0.0.1:8080:80/tcp\"`, `\"8080:80\"`. One that is in use, and that nothing of the run may free before, is refused."},
 			{Name: "networks", Type: cty.List(cty.String), Default: "the engine's own", Doc: "Names of networks that it is on; `[\"host\"]` for the host's own, `[\"none\"]` for none."},
 			{
 				Name: "restart", Type: cty.String, Default: "`no`",
