@@ -96,8 +96,10 @@ func TestReport48PlanFilesOnARealHost(t *testing.T) {
 	says(t, m.golem(5, "apply", file).stderr, "line:/etc/hosts:10.9.9.9 law: the journal has something else of it")
 	m.golem(0, "destroy", "--auto-approve", "/root/other")
 
-	// A run that waits to be confirmed does what was saved, without asking; and it was once.
+	// A run that waits to be confirmed does what was saved, without asking, though the host was
+	// booted anew; and it was once.
 	m.golem(0, "plan", "--out", file, site)
+	m.reboot()
 	saysAll(t, m.golem(0, "apply", "--confirm-within", "5m", file).stdout, "Applied as revision 1: 8 installed", "Not confirmed yet: ")
 	saysAll(t, m.golem(5, "apply", file).stderr, "web is at revision 1, and it was made at 0")
 	m.golem(0, "confirm")
