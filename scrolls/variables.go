@@ -295,7 +295,11 @@ func (l *loader) found(v *variable, g *given) (value cty.Value, place hcl.Range,
 		l.missingInput(v)
 		return value, place, false
 	}
-	l.fail("Variable is missing", fmt.Sprintf("The variable %q has no default. Give it with --var %s=…, in a --var-file, or as GOLEM_VAR_%s.", v.name, v.name, v.name), place)
+	detail := fmt.Sprintf("The variable %q has no default. Give it with --var %s=…, in a --var-file, or as GOLEM_VAR_%s.", v.name, v.name, v.name)
+	if slices.ContainsFunc(l.o.Environ, func(entry string) bool { return strings.HasPrefix(entry, "TF_VAR_"+v.name+"=") }) {
+		detail += fmt.Sprintf(" TF_VAR_%s, which is set, is terraform's.", v.name)
+	}
+	l.fail("Variable is missing", detail, place)
 	return value, place, false
 }
 
