@@ -216,6 +216,21 @@ func TestLawGrantsWithSomebodyInBetween(t *testing.T) {
 	})
 }
 
+// A file with a mode and a grant whose whole list somebody took away comes to rest.
+func TestAListThatWasTakenAwayIsRepairedOnce(t *testing.T) {
+	h := grantHost(t, map[string][]byte{"/d/it": listOf([3]uint32{1, 6, noOne}, [3]uint32{2, 0, 1003}, [3]uint32{4, 1, noOne}, [3]uint32{16, 1, noOne}, [3]uint32{32, 0, noOne})})
+	defer h.remove()
+	s := scrollOf(leafOf("one", glyph("file", scrolls.Attrs{"path": "/d/it", "content": "it", "mode": "0700"}), access("/d/it", "user:1001", "rx")))
+	h.mustApply(t, s)
+	if err := unix.Removexattr(h.root+"/d/it", "system.posix_acl_access"); err != nil {
+		t.Fatal(err)
+	}
+	h.mustApply(t, s)
+	if r := h.mustApply(t, s); !r.Plan.Empty() {
+		t.Fatalf("it does not come to rest:\n%s", planText(t, r.Plan))
+	}
+}
+
 // grantStory is what an act of the story declares: "access one", "access two", else nothing.
 func grantStory(act string) *scrolls.Scroll {
 	switch act {
