@@ -45,7 +45,7 @@ var examples = map[string][]string{
 	},
 	"golem adopt": {
 		"golem adopt --name web file /etc/issue >> web.hcl",
-		"golem adopt --print-only user root",
+		"golem adopt --print-only file /etc/issue",
 		"golem adopt --scan > host.hcl",
 	},
 	"golem history": {
