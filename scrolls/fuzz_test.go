@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -121,17 +120,6 @@ func BenchmarkLoad10000Files(b *testing.B) {
 	}
 }
 
-// cpuTime is what this process has used of the processors: what others use of them
-// meanwhile does not count.
-func cpuTime(t *testing.T) time.Duration {
-	t.Helper()
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
-}
-
 // TestLoadingGrowsInProportion compares a scroll with one twenty times as long; a
 // square in it would make that four hundred times as slow.
 func TestLoadingGrowsInProportion(t *testing.T) {
@@ -139,11 +127,11 @@ func TestLoadingGrowsInProportion(t *testing.T) {
 		dir := write(t, map[string]string{"scroll.hcl": filesScroll(n)})
 		best := time.Hour
 		for range 3 {
-			start := cpuTime(t)
+			start := worked()
 			if s, err := loadDir(dir); err != nil || len(s.Glyphs()) != n {
 				t.Fatal(err)
 			}
-			best = min(best, cpuTime(t)-start)
+			best = min(best, worked()-start)
 		}
 		return best
 	}
