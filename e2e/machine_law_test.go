@@ -49,6 +49,8 @@ func lawGlyphs(r *rand.Rand) []string {
 		fmt.Sprintf("service \"law-idle\" {\n  state     = \"running\"\n  enabled   = %v\n  reload_on = [\"file:/etc/law/**\"]\n}", n%2 == 0),
 		"service \"law-busy\" {\n  state      = \"running\"\n  restart_on = [\"file:/etc/law.conf\"]\n}",
 		fmt.Sprintf("process \"law-own\" {\n  command = [\"/bin/sleep\", \"infinity\"]\n  env     = { N = \"%d\" }\n}", n),
+		fmt.Sprintf("user \"law-m\" {\n  uid     = 1500\n  home    = \"/srv/law/homes/m\"\n  comment = \"%d\"\n  groups  = %s\n}", n, []string{"[]", `["adm"]`}[n%2]),
+		"file \"/srv/law/homes/m/.config/x\" {\n  content = \"x\"\n}",
 		fmt.Sprintf("process \"law-timed\" {\n  command  = [\"/bin/true\"]\n  schedule = \"%s\"\n}", []string{"daily", "weekly"}[n%2]),
 	}
 }
@@ -60,6 +62,10 @@ func lawScroll(r *rand.Rand, without string) string {
 	glyphs := slices.DeleteFunc(lawGlyphs(r), func(g string) bool { return strings.Contains(g, without) })
 	r.Shuffle(len(glyphs), func(i, j int) { glyphs[i], glyphs[j] = glyphs[j], glyphs[i] })
 	glyphs = glyphs[:1+r.IntN(len(glyphs)-1)]
+	user := slices.IndexFunc(glyphs, func(g string) bool { return strings.HasPrefix(g, "user ") })
+	if user >= 0 { // before what lies in its home
+		glyphs[0], glyphs[user] = glyphs[user], glyphs[0]
+	}
 	leaves := 1 + r.IntN(3)
 	var b strings.Builder
 	for leaf := range leaves {
