@@ -158,12 +158,12 @@ func TestProcessSurvivesEveryKill(t *testing.T) {
 	})
 }
 
-// TestEveryKindSurvivesEveryKill kills golem, apt and systemctl at every call that
-// changes the host, of a scroll of all kinds.
+// TestEveryKindSurvivesEveryKill kills golem, apt, systemctl, useradd and userdel at every
+// call that changes the host, of a scroll of all kinds.
 func TestEveryKindSurvivesEveryKill(t *testing.T) {
 	t.Parallel()
 	acts(t, func(t *testing.T, act string) {
-		newSaboteur(lawHost(t), "systemctl", "apt-get").walk(act, everyKindInOneLeaf)
+		newSaboteur(lawHost(t), "systemctl", "apt-get", "useradd", "userdel").walk(act, everyKindInOneLeaf)
 	})
 }
 
@@ -180,6 +180,15 @@ func TestDpkgKilledUnderAptIsSettled(t *testing.T) {
 
 // everyKindInOneLeaf is a scroll over what lawHost has.
 const everyKindInOneLeaf = `
+group "law-g" {}
+user "law-m" {
+  groups = ["law-g", "adm"]
+}
+file "/home/law-m/.config/law" {
+  content = "golem's\n"
+  owner   = "law-m"
+  group   = "law-g"
+}
 apt "law-a" {}
 apt "law-u" {}
 file "/etc/law-d.conf" {
@@ -206,5 +215,15 @@ service "law-busy" {
 }
 process "law-own" {
   command = ["/bin/sleep", "infinity"]
+  user    = "law-m"
+}
+command "law" {
+  run     = ["touch", "/etc/law.ran"]
+  undo    = ["rm", "-f", "/etc/law.ran"]
+  creates = "/etc/law.ran"
+}
+access "/etc/law.conf" {
+  user  = "law-m"
+  perms = "rx"
 }
 `
