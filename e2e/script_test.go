@@ -247,12 +247,15 @@ func chattr(ts *testscript.TestScript, neg bool, args []string) {
 
 // mount bind|ro|tmpfs:SIZE FROM TO mounts until the end of the script.
 func mount(ts *testscript.TestScript, neg bool, args []string) {
-	need(ts, neg, args, 3, 3, "mount bind|ro|tmpfs:SIZE FROM TO")
+	need(ts, neg, args, 3, 3, "mount bind|ro|ramfs|tmpfs:SIZE FROM TO")
 	from, to := ts.MkAbs(args[1]), ts.MkAbs(args[2])
 	kind, size, _ := strings.Cut(args[0], ":")
-	if kind == "tmpfs" {
+	switch kind {
+	case "tmpfs":
 		ts.Check(unix.Mount("tmpfs", to, "tmpfs", 0, "size="+size+",mode=0755"))
-	} else {
+	case "ramfs": // it keeps no ACLs
+		ts.Check(unix.Mount("ramfs", to, "ramfs", 0, ""))
+	default:
 		ts.Check(unix.Mount(from, to, "", unix.MS_BIND, ""))
 	}
 	ts.Defer(func() { _ = unix.Unmount(to, unix.MNT_DETACH) })
