@@ -147,15 +147,21 @@ func (a *app) print(err error) {
 			return
 		}
 	}
-	lines := strings.Split(err.Error(), "\n")
-	for i, line := range lines {
-		lines[i] = plan.Printable(strings.TrimRight(line, " \r"))
-	}
-	fmt.Fprintf(a.err, "golem: %s\n", strings.Join(lines, "\n  "))
+	a.say("golem: ", err.Error())
 	var hinted interface{ Hint() string }
 	if errors.As(err, &hinted) {
-		fmt.Fprintf(a.err, "hint: %s\n", plan.Printable(hinted.Hint()))
+		a.say("hint: ", hinted.Hint())
 	}
+}
+
+// say writes a sentence to stderr behind what it is; a terminal has it wrapped between words.
+func (a *app) say(what, text string) {
+	const indent = "  "
+	var lines []string
+	for _, line := range strings.Split(what+text, "\n") {
+		lines = append(lines, plan.Wrap(plan.Printable(strings.TrimRight(line, " \r")), max(columns(a.err)-len(indent), 0))...)
+	}
+	fmt.Fprintln(a.err, strings.Join(lines, "\n"+indent))
 }
 
 // parts are the errors that one joins and says nothing of its own about.

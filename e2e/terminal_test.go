@@ -279,6 +279,8 @@ func TestOnATerminalItIsColouredAndNoLineIsTooWide(t *testing.T) {
 			{"kept", "list"},
 			{"state", "show", "file:/etc/a.conf"},
 			{"plan", "broken.hcl"},
+			{"apply", "--auto-approve", "protected.hcl"},
+			{"destroy", "--auto-approve", "protected.hcl"},
 		} {
 			term := newTerminal(t, columns)
 			cmd := b.command(args...)
@@ -310,6 +312,7 @@ func wideBox(t *testing.T) *box {
 	b.write("tree/etc/a.conf", strings.Repeat("a long line of the original ", 12)+"\n")
 	b.write("tree/etc/real/target.conf", "x\n")
 	b.must(os.Symlink("real/target.conf", b.tree+"/etc/link.conf"))
+	b.write("protected.hcl", "name = \"other\"\nfile \"/etc/protected.conf\" {\n  content = \"x\"\n  protect = true\n}\n")
 	b.write("broken.hcl", "name = \"web\"\nfile \"/etc/a.conf\" {\n  contents = \"x\"\n}\n")
 	b.declare(`
 scroll "base" {
