@@ -206,10 +206,10 @@ func TestConfirmWithinRefusesWhatItCannotKeep(t *testing.T) {
 	found := m.print()
 	m.declare(motd("new"))
 	for _, c := range []struct{ flag, says string }{
-		{"--confirm-within=20", "missing unit in duration"},
+		{"--confirm-within=20", "--confirm-within 20: it is no time, like 30s or 5m"},
 		{"--confirm-within=-5s", "it is a duration of a second or more, like 5m"},
 		{"--confirm-within=0s", "it is a duration of a second or more, like 5m"},
-		{"--confirm-within=soon", "invalid"},
+		{"--confirm-within=soon", "--confirm-within soon: it is no time, like 30s or 5m"},
 	} {
 		saysAll(t, m.golem(1, "apply", "--auto-approve", c.flag, site).stderr, c.says)
 	}
