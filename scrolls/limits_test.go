@@ -27,8 +27,10 @@ func TestAFewLinesCannotAskForEverything(t *testing.T) {
 		"text":     {double(`"lol"`, `"${local.LAST}${local.LAST}${local.LAST}${local.LAST}"`), "Value is too large"},
 		"nest":     {double(`[1]`, `[local.LAST, local.LAST, local.LAST, local.LAST]`), "Value is too large"},
 		"for_each": {"locals {\n  r = range(40)\n}\nfile \"a\" {\n  for_each = { for p in flatten([for a in local.r : [for b in local.r : \"${a}.${b}\"]]) : p => 1 }\n  path = \"/${each.key}\"\n}\n", "Too much is declared"},
-		"scrolls": {strings.Repeat("scroll \"s\" {\n  for_each = toset([for i in range(10) : \"k${i}\"])\n", 4) + "file \"/a\" { content = \"\" }\n" + strings.Repeat("}\n", 4),
-			"more than 1000 glyphs and instances"},
+		"scrolls": {
+			strings.Repeat("scroll \"s\" {\n  for_each = toset([for i in range(10) : \"k${i}\"])\n", 4) + "file \"/a\" { content = \"\" }\n" + strings.Repeat("}\n", 4),
+			"more than 1000 glyphs and instances",
+		},
 		"replace": {"locals {\n  a = join(\"\", [for i in range(1000) : \"aaaaaaaaaa\"])\n}\nfile \"/a\" { content = replace(local.a, \"a\", local.a) }\n", "longer than 64 MiB"},
 		"pattern": {"locals {\n  a = join(\"\", [for i in range(1000) : \"aaaaaaaaaa\"])\n}\nfile \"/a\" { content = replace(local.a, \"/a/\", local.a) }\n", "longer than 64 MiB"},
 		"join":    {"locals {\n  a = join(\"\", [for i in range(1000) : \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"])\n}\nfile \"/a\" { content = join(local.a, range(1000)) }\n", "longer than 64 MiB"},

@@ -43,8 +43,16 @@ func TestGetReadsWhatIsThere(t *testing.T) {
 		format, text string
 		steps        []Step
 	}{
-		{"json", "", nil}, {"json", "{}", name("a")}, {"json", `{"a": 1}`, name("a", "b")}, {"yaml", "", name("a")}, {"yaml", "a: 1\n", name("a", "b")},
-		{"toml", "", name("a")}, {"ini", "[a]\n", name("a", "b")}, {"ini", "#b = 1\n", name("", "b")}, {"env", "", name("A")}, {"keyword", "#Port 22\n", name("Port")},
+		{"json", "", nil},
+		{"json", "{}", name("a")},
+		{"json", `{"a": 1}`, name("a", "b")},
+		{"yaml", "", name("a")},
+		{"yaml", "a: 1\n", name("a", "b")},
+		{"toml", "", name("a")},
+		{"ini", "[a]\n", name("a", "b")},
+		{"ini", "#b = 1\n", name("", "b")},
+		{"env", "", name("A")},
+		{"keyword", "#Port 22\n", name("Port")},
 	} {
 		if got, there, err := Get(c.format, []byte(c.text), Wish{Steps: c.steps}); there || err != nil {
 			t.Errorf("%s %q: %v, %v, %v", c.format, c.text, got, there, err)
