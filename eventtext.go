@@ -21,6 +21,12 @@ func eventText(ev apply.Event) string {
 		}
 	case "enacted":
 		text = opDone[ev.Op] + " " + ev.Key
+		switch {
+		case ev.Unchanged && ev.Op == "remove":
+			text = "forgot " + ev.Key
+		case ev.Unchanged:
+			text = "recorded " + ev.Key
+		}
 	case "triggered":
 		text = ev.Message + " " + ev.Key
 		if done := triggerDone[ev.Message]; done != "" {

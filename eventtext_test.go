@@ -13,6 +13,8 @@ func TestEventsAsALogHasThem(t *testing.T) {
 		"":                                    {Type: "enacting", Leaf: "web", Key: "apt:nginx", Op: "install", Glyphs: 2},
 		"web: installed apt:nginx":            {Type: "enacted", Leaf: "web", Key: "apt:nginx", Op: "install"},
 		"web: repaired file:/etc/a":           {Type: "enacted", Leaf: "web", Key: "file:/etc/a", Op: "repair"},
+		"web: recorded file:/etc/a":           {Type: "enacted", Leaf: "web", Key: "file:/etc/a", Op: "install", Unchanged: true},
+		"web: forgot user:ann":                {Type: "enacted", Leaf: "web", Key: "user:ann", Op: "remove", Unchanged: true},
 		"web: reloaded service:nginx.service": {Type: "triggered", Leaf: "web", Key: "service:nginx.service", Message: "reload"},
 		"web: run command:x":                  {Type: "triggered", Leaf: "web", Key: "command:x", Message: "run"},
 		"web: checking that 127.0.0.1:22 accepts connections":        {Type: "checking", Leaf: "web", Message: "127.0.0.1:22 accepts connections"},

@@ -18,6 +18,8 @@ type Event struct {
 	Key     string `json:"key"`
 	Op      string `json:"op,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
+	// Unchanged is of enacted: only the journal took note, nothing on the host was changed.
+	Unchanged bool `json:"unchanged,omitempty"`
 	// Glyphs is of leaf_started how many the leaf will enact, of enacting how many go
 	// together.
 	Glyphs  int     `json:"glyphs,omitempty"`
@@ -69,7 +71,7 @@ func (e *engine) enacted(leaf *plan.Leaf, turns []*reconcilers.Turn) {
 	for _, t := range turns {
 		for _, part := range t.Step.Glyphs {
 			e.report.mark(leaf.Path, part, Applied)
-			e.tell(Event{Type: "enacted", Leaf: leaf.Path, Key: string(part.Key), Op: string(part.Op)})
+			e.tell(Event{Type: "enacted", Leaf: leaf.Path, Key: string(part.Key), Op: string(part.Op), Unchanged: !part.Changed})
 		}
 	}
 }

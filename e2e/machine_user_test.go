@@ -132,7 +132,9 @@ func TestUserInUseIsLeftAndNamed(t *testing.T) {
 	says(t, plan, "- group:crew forget golem made it, and it is in use; left: its member ann, /srv/hers")
 	says(t, plan, "- user:bob remove golem made it; its home /home/bob is left, it holds /home/bob/new")
 	says(t, plan, "(sleep)")
-	m.destroy()
+	done := m.destroy().stdout
+	says(t, done, "forgot user:ann")
+	says(t, done, "removed user:bob")
 	says(t, m.must("id", "-Gn", "ann"), "ann crew")
 	m.must("id", "cat")
 	if m.run("id", "bob").code == 0 || !m.exists("/home/bob/new") || m.exists("/home/ann/.bashrc") == false {
