@@ -107,10 +107,8 @@ func (s *session) recordIn(ctx context.Context, journal *state.Journal, adopted 
 	leaf := &scrolls.Leaf{Path: adoptedLeaf, Policy: scrolls.BuiltinPolicy}
 	var keys []string
 	for _, g := range adopted.Glyphs() {
-		for _, was := range snap.Applied {
-			if was.Key == g.Key {
-				return fmt.Errorf("adopt %s: it is in force already, in the lineage %q", g.Key, was.Lineage)
-			}
+		if err := notOurs(g, snap); err != nil {
+			return err
 		}
 		g.Leaf = adoptedLeaf
 		leaf.Glyphs = append(leaf.Glyphs, g)
@@ -130,6 +128,21 @@ func (s *session) recordIn(ctx context.Context, journal *state.Journal, adopted 
 		err = errors.New("adopt: what is there could not be recorded; golem history tells why")
 	}
 	return err
+}
+
+// notOurs refuses to adopt what is in force already, and a whole file that golem edits: what
+// it holds is not only the host's own.
+func notOurs(g *scrolls.Glyph, snap *state.Snapshot) error {
+	kind, _ := reconcilers.KindOf(g.Kind)
+	for _, was := range snap.Applied {
+		if was.Key == g.Key {
+			return fmt.Errorf("adopt %s: it is in force already, in the lineage %q", g.Key, was.Lineage)
+		}
+		if kind.IsBase() && was.Sort == kind.Sort && was.Resource == g.Attrs["path"] {
+			return fmt.Errorf("adopt %s: golem has %s there already, in the lineage %q", g.Key, was.Key, was.Lineage)
+		}
+	}
+	return nil
 }
 
 func leafNamed(s *scrolls.Scroll, path string) *scrolls.Leaf {
