@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -123,11 +124,16 @@ func TestReport44UserFoundKeepsItsGroups(t *testing.T) {
 func TestUserInUseIsLeftAndNamed(t *testing.T) {
 	t.Parallel()
 	m := boot(t)
-	m.declare("group \"crew\" {}\nuser \"ann\" { groups = [\"crew\"] }\nuser \"bob\" {}\nuser \"cat\" {}\n")
+	m.declare("group \"crew\" {}\nuser \"ann\" { groups = [\"crew\"] }\nuser \"bob\" {}\nuser \"cat\" {}\nuser \"dan\" {}\n")
 	m.apply()
 	m.sh("touch /srv/hers && chown ann /srv/hers && chgrp crew /srv/hers && runuser -u bob -- touch /home/bob/new")
 	m.must("systemd-run", "--unit=held", "--property=Type=exec", "--uid=cat", "/bin/sleep", "infinity")
+	m.must("systemd-run", "--unit=login", "--property=Type=exec", "/usr/sbin/runuser", "--login", "dan", "--command", "sleep infinity")
+	m.sh("for i in $(seq 100); do pgrep -u dan && break; sleep 0.1; done")
 	plan := m.plan("--destroy")
+	if !regexp.MustCompile(`- user:dan +forget +golem made it, and it is in use; left:\s+process \d+ \(`).MatchString(plan) {
+		t.Errorf("who is logged in is not told:\n%s", plan)
+	}
 	says(t, plan, "- user:ann forget golem made it, and it is in use; left: /srv/hers")
 	says(t, plan, "- group:crew forget golem made it, and it is in use; left: its member ann, /srv/hers")
 	says(t, plan, "- user:bob remove golem made it; its home /home/bob is left, it holds /home/bob/new")
@@ -137,6 +143,7 @@ func TestUserInUseIsLeftAndNamed(t *testing.T) {
 	says(t, done, "removed user:bob")
 	says(t, m.must("id", "-Gn", "ann"), "ann crew")
 	m.must("id", "cat")
+	m.must("id", "dan")
 	if m.run("id", "bob").code == 0 || !m.exists("/home/bob/new") || m.exists("/home/ann/.bashrc") == false {
 		t.Error("bob is there, or what was left in homes is not")
 	}
