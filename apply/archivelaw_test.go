@@ -178,13 +178,9 @@ func TestLawArchivesExactReturn(t *testing.T) {
 // TestLawArchivesPathIndependence: the host after S1 … Sn is the host after Sn alone.
 func TestLawArchivesPathIndependence(t *testing.T) {
 	archiveChecks(t, func(t *rapid.T) {
-		long, short := newLawHost(t), newLawHost(t)
+		long, short := twinsOf(t, drawArchiveTree(t))
 		defer long.remove()
 		defer short.remove()
-		tree := drawArchiveTree(t)
-		if err := errors.Join(tree.build(long.root), tree.build(short.root)); err != nil {
-			t.Fatal(err)
-		}
 		for range rapid.IntRange(1, 3).Draw(t, "scrolls before") {
 			long.run(t, drawArchives(t, "law", everything), "law")
 		}

@@ -322,13 +322,9 @@ func (h *lawHost) applied(t tester) (map[scrolls.Key]string, map[string]string) 
 func TestLawTargetedRuns(t *testing.T) {
 	lawChecks(t)
 	rapid.Check(t, func(t *rapid.T) {
-		one, many := newLawHost(t), newLawHost(t)
+		one, many := twinsOf(t, drawTree(t))
 		defer one.remove()
 		defer many.remove()
-		tree := drawTree(t)
-		if err := errors.Join(tree.build(one.root), tree.build(many.root)); err != nil {
-			t.Fatal(err)
-		}
 		found := many.fingerprint(t, true)
 		first := drawScroll(t, "law", everything)
 		if one.run(t, first, "law") || many.run(t, first, "law") {

@@ -139,13 +139,9 @@ func TestLawExactReturn(t *testing.T) {
 func TestLawPathIndependence(t *testing.T) {
 	lawChecks(t)
 	rapid.Check(t, func(t *rapid.T) {
-		long, short := newLawHost(t), newLawHost(t)
+		long, short := twinsOf(t, drawTree(t))
 		defer long.remove()
 		defer short.remove()
-		tree := drawTree(t)
-		if err := errors.Join(tree.build(long.root), tree.build(short.root)); err != nil {
-			t.Fatal(err)
-		}
 		for range rapid.IntRange(1, 3).Draw(t, "scrolls before") {
 			long.run(t, drawScroll(t, "law", everything), "law")
 		}

@@ -57,6 +57,15 @@ func drawHost(t *rapid.T) *lawHost {
 	return h
 }
 
+// twinsOf are two hosts with the same on them.
+func twinsOf(t *rapid.T, tree *treePlan) (a, b *lawHost) {
+	a, b = newLawHost(t), newLawHost(t)
+	if err := errors.Join(tree.build(a.root), tree.build(b.root)); err != nil {
+		t.Fatal(err)
+	}
+	return a, b
+}
+
 func (h *lawHost) remove() { _ = os.RemoveAll(h.dir) }
 
 // apply runs a scroll; nil is a destroy.

@@ -67,13 +67,9 @@ func (h *lawHost) numbers(t tester, lineage string) []int {
 func TestLawPrune(t *testing.T) {
 	lawChecks(t)
 	rapid.Check(t, func(t *rapid.T) {
-		h, twin := newLawHost(t), newLawHost(t)
+		h, twin := twinsOf(t, drawTree(t))
 		defer h.remove()
 		defer twin.remove()
-		tree := drawTree(t)
-		if err := errors.Join(tree.build(h.root), tree.build(twin.root)); err != nil {
-			t.Fatal(err)
-		}
 		found := h.fingerprint(t, true)
 		moments := []time.Time{time.Now()}
 		for range rapid.IntRange(1, 4).Draw(t, "scrolls") {
@@ -116,13 +112,9 @@ func TestLawPrune(t *testing.T) {
 func TestLawPruneBetweenRuns(t *testing.T) {
 	lawChecks(t)
 	rapid.Check(t, func(t *rapid.T) {
-		h, twin := newLawHost(t), newLawHost(t)
+		h, twin := twinsOf(t, drawTree(t))
 		defer h.remove()
 		defer twin.remove()
-		tree := drawTree(t)
-		if err := errors.Join(tree.build(h.root), tree.build(twin.root)); err != nil {
-			t.Fatal(err)
-		}
 		names := []string{"even", "odd"}
 		moments := []time.Time{time.Now()}
 		both := func(s *scrolls.Scroll, who int) {

@@ -105,13 +105,9 @@ func (h *lawHost) stale(t tester, saved *plan.Saved, why string) {
 func TestLawSavedPlan(t *testing.T) {
 	lawChecks(t)
 	rapid.Check(t, func(t *rapid.T) {
-		at, file := newLawHost(t), newLawHost(t)
+		at, file := twinsOf(t, drawTree(t))
 		defer at.remove()
 		defer file.remove()
-		tree := drawTree(t)
-		if err := errors.Join(tree.build(at.root), tree.build(file.root)); err != nil {
-			t.Fatal(err)
-		}
 		first, next := drawScroll(t, "law", everything), drawScroll(t, "law", everything)
 		if at.run(t, first, "law") || file.run(t, first, "law") {
 			return

@@ -4,15 +4,7 @@ import (
 	"testing"
 )
 
-const partsFirst = `
-scroll "pkg" {
-  apt "law-u" {}
-}
-scroll "conf" {
-  file "/etc/law.conf" {
-    content = "one\n"
-  }
-}
+const partsServices = `
 scroll "svc" {
   service "law-u" {
     state = "running"
@@ -26,7 +18,18 @@ scroll "svc" {
     for  = "1s"
   }
 }
-scroll "acct" {
+`
+
+const partsFirst = `
+scroll "pkg" {
+  apt "law-u" {}
+}
+scroll "conf" {
+  file "/etc/law.conf" {
+    content = "one\n"
+  }
+}
+` + partsServices + `scroll "acct" {
   user "dora" {}
   process "law-own" {
     command = ["/bin/sleep", "infinity"]
@@ -44,20 +47,7 @@ scroll "conf" {
     content = "two\n"
   }
 }
-scroll "svc" {
-  service "law-u" {
-    state = "running"
-  }
-  service "law-busy" {
-    state      = "running"
-    restart_on = ["file:/etc/law.conf"]
-  }
-  check "unit" {
-    unit = "law-busy.service"
-    for  = "1s"
-  }
-}
-`
+` + partsServices
 
 // TestPartsOnARealHost: what --target and --exclude leave out stays as it is, running,
 // installed and declared, and so do the triggers and checks that are its own, until a run

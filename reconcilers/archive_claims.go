@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"context"
 	"fmt"
+	"iter"
 	"path"
 	"slices"
 
@@ -82,17 +83,8 @@ func (w *World) noteLinks(ctx context.Context, glyphs []*scrolls.Glyph, spots ma
 	for _, g := range glyphs {
 		release(w.Where(g.Key), g.Key)
 	}
-	for _, g := range glyphs {
-		spot, ok := spots[g]
-		if !ok {
-			continue
-		}
-		entries, err := w.entriesOf(ctx, spot.Resource, g)
-		if err != nil {
-			continue // Turn comes to it, too, and tells
-		}
-		for _, e := range entries {
-			at := path.Join(spot.Resource, string(e.Path))
+	for g, entries := range w.unpacked(ctx, glyphs, spots) {
+		for at, e := range entries {
 			if was := dirs[at]; e.Type == Dir && (was.by == nil || g.Key < was.by.Key) {
 				dirs[at] = dirClaim{g, e.Mode}
 			}
@@ -102,6 +94,33 @@ func (w *World) noteLinks(ctx context.Context, glyphs []*scrolls.Glyph, spots ma
 					continue // Turn comes to it, too, and tells
 				}
 				links[at] = n
+			}
+		}
+	}
+}
+
+// unpacked tells of each archive that can be read what it has at which path. Of the others
+// Turn tells why, when it comes to them.
+func (w *World) unpacked(ctx context.Context, glyphs []*scrolls.Glyph, spots map[*scrolls.Glyph]Spot) iter.Seq2[*scrolls.Glyph, iter.Seq2[string, archiveEntry]] {
+	return func(yield func(*scrolls.Glyph, iter.Seq2[string, archiveEntry]) bool) {
+		for _, g := range glyphs {
+			spot, ok := spots[g]
+			if !ok {
+				continue
+			}
+			entries, err := w.entriesOf(ctx, spot.Resource, g)
+			if err != nil {
+				continue
+			}
+			all := func(yield func(string, archiveEntry) bool) {
+				for _, e := range entries {
+					if !yield(path.Join(spot.Resource, string(e.Path)), e) {
+						return
+					}
+				}
+			}
+			if !yield(g, all) {
+				return
 			}
 		}
 	}
@@ -118,17 +137,8 @@ func (w *World) overlaps(ctx context.Context, glyphs []*scrolls.Glyph, spots map
 	}
 	first := map[string]*scrolls.Glyph{}
 	var mistakes []Mistake
-	for _, g := range glyphs {
-		spot, ok := spots[g]
-		if !ok {
-			continue
-		}
-		entries, err := w.entriesOf(ctx, spot.Resource, g)
-		if err != nil {
-			continue // Turn comes to it, too, and tells
-		}
-		for _, e := range entries {
-			p := path.Join(spot.Resource, string(e.Path))
+	for g, entries := range w.unpacked(ctx, glyphs, spots) {
+		for p, e := range entries {
 			if e.Type == Dir {
 				continue
 			}

@@ -128,6 +128,11 @@ func (w *World) brought(resource string, now Pkg) bool {
 	return ok && !body.Found.there() && now.Auto
 }
 
+// idle says that a package which golem brought along is there for nothing but what needs it.
+func (w *World) idle(resource string, now Pkg) bool {
+	return w.brought(resource, now) && !now.Hold && !w.Needed(RecordKey(PackageSort, resource))
+}
+
 // TellFound implements Teller.
 func (packages) TellFound(found json.RawMessage) string {
 	var p Pkg

@@ -60,7 +60,7 @@ func (s *sweeping) line(resource string) {
 	switch {
 	case body.Found.there():
 		s.away = append(s.away, resource)
-	case now.there() && now.Auto && !now.Hold:
+	case s.w.idle(resource, now):
 		s.idle = append(s.idle, resource)
 	case now.there(), now.Status == body.Found.Status:
 		s.add(resource, body, now, now) // somebody wants it for its own sake, or took it away

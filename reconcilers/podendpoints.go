@@ -18,19 +18,14 @@ type endpoint struct {
 
 // endpoints are the containers on a network, those that do not run too.
 func (e podEngine) endpoints(ctx context.Context, network string) ([]endpoint, error) {
-	out, err := e.ask(ctx, "ps", "--all", "--no-trunc", "--filter", "network="+network, "--format", "{{.ID}}\t{{.Names}}")
-	if err != nil {
-		return nil, err
-	}
-	pods, err := e.pods(ctx)
+	picked, err := e.picked(ctx, "network="+network)
 	if err != nil {
 		return nil, err
 	}
 	var all []endpoint
-	for line := range strings.Lines(out) {
-		id, name, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		at := endpoint{id: id, name: name, stays: true}
-		if left, ok := e.leftAs(byID(pods, id), id); ok && !slices.Contains(left.found, network) {
+	for _, p := range picked {
+		at := endpoint{id: p.id, name: p.name, stays: true}
+		if left, ok := e.leftAs(p.pod, p.id); ok && !slices.Contains(left.found, network) {
 			g := e.w.Declares(ContainerSort, left.resource)
 			at.ours, at.resource = true, left.resource
 			at.stays = g != nil && slices.Contains(namedNetworks(g), network)

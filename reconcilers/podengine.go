@@ -255,6 +255,31 @@ func byName(all []*pod, name string) *pod {
 	return podWhere(all, func(p *pod) bool { return p.Name == name })
 }
 
+// A picked container is one that a filter of the engine's names; pod is nil if it is known by
+// no more than that.
+type picked struct {
+	id, name string
+	pod      *pod
+}
+
+// picked are the containers that a filter picks, those that do not run too.
+func (e podEngine) picked(ctx context.Context, filter string) ([]picked, error) {
+	out, err := e.ask(ctx, "ps", "--all", "--no-trunc", "--filter", filter, "--format", "{{.ID}}\t{{.Names}}")
+	if err != nil {
+		return nil, err
+	}
+	pods, err := e.pods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []picked
+	for line := range strings.Lines(out) {
+		id, name, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		all = append(all, picked{id, name, byID(pods, id)})
+	}
+	return all, nil
+}
+
 // byID is the container with an id; nil for none.
 func byID(all []*pod, id string) *pod {
 	return podWhere(all, func(p *pod) bool { return id != "" && p.ID == id })

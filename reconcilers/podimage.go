@@ -317,23 +317,18 @@ func (e podEngine) inUse(ctx context.Context, id string, body imageBody) (string
 // users are the containers made from an image, by name, less those of golem's that the
 // turns before take away.
 func (e podEngine) users(ctx context.Context, image string) ([]string, error) {
-	out, err := e.ask(ctx, "ps", "--all", "--no-trunc", "--filter", "ancestor="+image, "--format", "{{.ID}}\t{{.Names}}")
-	if err != nil {
-		return nil, err
-	}
-	pods, err := e.pods(ctx)
+	picked, err := e.picked(ctx, "ancestor="+image)
 	if err != nil {
 		return nil, err
 	}
 	var names []string
-	for line := range strings.Lines(out) {
-		id, name, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		if p := byID(pods, id); p != nil && p.mark() != "" {
-			if s, ok := containerKeeper.foreseen(e.w, e.resourceOf(p)); ok && s.ID != id {
+	for _, p := range picked {
+		if p.pod != nil && p.pod.mark() != "" {
+			if s, ok := containerKeeper.foreseen(e.w, e.resourceOf(p.pod)); ok && s.ID != p.id {
 				continue
 			}
 		}
-		names = append(names, name)
+		names = append(names, p.name)
 	}
 	return names, nil
 }

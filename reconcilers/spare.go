@@ -72,7 +72,7 @@ func (j *joining) spread(gone map[string]bool, cause map[string]string) (map[str
 // goesAlong says that a package is golem's by-product, and that nothing which stays leads
 // to it.
 func (j *joining) goesAlong(who string, gone map[string]bool) (bool, error) {
-	if !j.w.brought(who, j.d.state(who)) || j.w.Needed(RecordKey(PackageSort, who)) {
+	if !j.w.idle(who, j.d.state(who)) {
 		return false, nil
 	}
 	there, err := j.d.entries(j.ctx, j.w)
@@ -82,7 +82,7 @@ func (j *joining) goesAlong(who string, gone map[string]bool) (bool, error) {
 	maps.DeleteFunc(there, func(resource string, _ *dpkgEntry) bool { return gone[resource] })
 	s := &sweeping{ctx: j.ctx, w: j.w, d: j.d}
 	for resource := range there {
-		if j.w.brought(resource, j.d.state(resource)) && !j.w.Needed(RecordKey(PackageSort, resource)) {
+		if j.w.idle(resource, j.d.state(resource)) {
 			s.idle = append(s.idle, resource)
 		}
 	}

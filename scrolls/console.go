@@ -29,15 +29,7 @@ func OpenConsole(path string, o Options) (*Console, error) {
 		return &Console{l}, nil
 	}
 	_, err := l.guarded(func() error {
-		files, vars, err := l.find(path)
-		if err != nil {
-			return err
-		}
-		bodies, err := l.parse(files, "")
-		if err != nil || l.diags.HasErrors() {
-			return err
-		}
-		return l.resolve(merge(bodies), vars)
+		return l.read(path, func(bodies []*hclsyntax.Body, vars []string) error { return l.resolve(merge(bodies), vars) })
 	})
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ var (
 		"terraform": "There is nothing to set up: golem is one binary with all kinds in it, and its journal is a file on the host.",
 		"provider":  "There are no providers: golem is one binary with all kinds in it.",
 		"moved":     "Nothing needs it: keys name what is on the host, so that blocks can be renamed, regrouped and moved into modules. A region or a command takes moved_from.",
-		"import":    "Declare what is there, and golem keeps it as it was found; golem adopt KIND ID prints the block for it.",
+		"import":    `adopt { key = "file:/etc/motd" } takes over what is there; golem adopt KIND ID prints the block for it.`,
 		"removed":   `on_undeclare = "leave" on the glyph, applied before its block goes, leaves what is there.`,
 		"ephemeral": "Nothing is asked for while golem runs: the journal has to undo later.",
 		"dynamic":   "Glyphs have no blocks in them: for_each makes several glyphs, and a for expression several members of a list.",

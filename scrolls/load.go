@@ -89,17 +89,20 @@ func (k *kindInfo) one(article string) string {
 // is an ordinary error. What cannot be read is never taken for an empty scroll.
 func Load(path string, o Options) (*Scroll, error) {
 	l := newLoader(o)
-	return l.guarded(func() error {
-		files, vars, err := l.find(path)
-		if err != nil {
-			return err
-		}
-		bodies, err := l.parse(files, "")
-		if err != nil || l.diags.HasErrors() {
-			return err
-		}
-		return l.evaluate(bodies, vars)
-	})
+	return l.guarded(func() error { return l.read(path, l.evaluate) })
+}
+
+// read parses the files of a scroll and hands them on, unless something is wrong with them.
+func (l *loader) read(path string, then func(bodies []*hclsyntax.Body, vars []string) error) error {
+	files, vars, err := l.find(path)
+	if err != nil {
+		return err
+	}
+	bodies, err := l.parse(files, "")
+	if err != nil || l.diags.HasErrors() {
+		return err
+	}
+	return then(bodies, vars)
 }
 
 // LoadText loads a scroll of one file from its text; it has no directory.
