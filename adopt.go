@@ -9,14 +9,9 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"golem/apply"
-	"golem/plan"
 	"golem/reconcilers"
 	"golem/scrolls"
-	"golem/state"
 )
-
-// adoptedLeaf is where adopted glyphs stand until a scroll declares them.
-const adoptedLeaf = "adopted"
 
 func (a *app) adoptCommand() *cli.Command {
 	return &cli.Command{
@@ -75,8 +70,7 @@ func (a *app) adopt(ctx context.Context, c *cli.Command) error {
 	return err
 }
 
-// record puts glyphs that are as they are into a lineage, beside what is in force there. It
-// is a run that changes nothing: one that would change something is refused.
+// record puts what would be printed into a lineage.
 func (s *session) record(ctx context.Context, text string) error {
 	adopted, err := scrolls.LoadText(text, scrolls.Options{Kinds: reconcilers.Kinds(), Checks: reconcilers.Checks, Facts: s.host.Facts(), Name: s.c.String("name")})
 	if err != nil {
@@ -86,80 +80,6 @@ func (s *session) record(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	err = s.recordIn(ctx, journal, adopted)
+	err = apply.Adopt(ctx, apply.Options{Journal: journal, Host: s.host, HostName: s.host.Name(), Run: s.whoRuns("adopt", nil)}, adopted)
 	return errors.Join(err, journal.Close())
-}
-
-func (s *session) recordIn(ctx context.Context, journal *state.Journal, adopted *scrolls.Scroll) error {
-	snap, err := journal.Snapshot()
-	if err != nil {
-		return err
-	}
-	name := adopted.Name
-	whole := &scrolls.Scroll{Name: name, Policies: map[string]scrolls.Policy{"": scrolls.BuiltinPolicy}}
-	if newest := snap.Revision(name); newest > 0 {
-		t, err := apply.FindTarget(journal, name, apply.Back{To: newest}, false)
-		if err != nil {
-			return err
-		}
-		whole = t.Scroll
-	}
-	leaf := &scrolls.Leaf{Path: adoptedLeaf, Policy: scrolls.BuiltinPolicy}
-	var keys []string
-	for _, g := range adopted.Glyphs() {
-		if err := notOurs(g, snap); err != nil {
-			return err
-		}
-		g.Leaf = adoptedLeaf
-		leaf.Glyphs = append(leaf.Glyphs, g)
-		keys = append(keys, string(g.Key))
-	}
-	if at := leafNamed(whole, adoptedLeaf); at != nil {
-		at.Glyphs = append(at.Glyphs, leaf.Glyphs...)
-	} else {
-		whole.Leaves = append(whole.Leaves, leaf)
-	}
-	report, err := apply.Run(ctx, apply.Options{
-		Journal: journal, Host: s.host, HostName: s.host.Name(), Scroll: whole, Lineage: name, Unattended: true,
-		Choice: plan.MakeChoice(keys, nil), Run: s.whoRuns("adopt", nil),
-		Approve: func(p *plan.Plan) (bool, error) { return true, changesNothing(p) },
-	})
-	if err == nil && report.Partial() {
-		err = errors.New("adopt: what is there could not be recorded; golem history tells why")
-	}
-	return err
-}
-
-// notOurs refuses to adopt what is in force already, and a whole file that golem edits: what
-// it holds is not only the host's own.
-func notOurs(g *scrolls.Glyph, snap *state.Snapshot) error {
-	kind, _ := reconcilers.KindOf(g.Kind)
-	for _, was := range snap.Applied {
-		if was.Key == g.Key {
-			return fmt.Errorf("adopt %s: it is in force already, in the lineage %q", g.Key, was.Lineage)
-		}
-		if kind.IsBase() && was.Sort == kind.Sort && was.Resource == g.Attrs["path"] {
-			return fmt.Errorf("adopt %s: golem has %s there already, in the lineage %q", g.Key, was.Key, was.Lineage)
-		}
-	}
-	return nil
-}
-
-func leafNamed(s *scrolls.Scroll, path string) *scrolls.Leaf {
-	for _, leaf := range s.Leaves {
-		if leaf.Path == path {
-			return leaf
-		}
-	}
-	return nil
-}
-
-// changesNothing refuses a plan that would do more than record what is there.
-func changesNothing(p *plan.Plan) error {
-	for _, c := range p.Changes() {
-		if c.Effect != "record" {
-			return fmt.Errorf("adopt %s: it is not as it was a moment ago: %s", c.Key, c.Reason)
-		}
-	}
-	return nil
 }
