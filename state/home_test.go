@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 func modes(t *testing.T, dir string) map[string]string {
@@ -140,6 +141,21 @@ func TestSecondOpenerIsToldWho(t *testing.T) {
 	if data, err := os.ReadFile(path + ".lock"); err != nil || len(data) != 0 {
 		t.Errorf("the lock names %q after all let go: %v", data, err)
 	}
+}
+
+// A child that is between fork and exec has all that golem has open.
+func TestClosingLetsGoThoughAChildHasTheLockOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "planroom.db")
+	j := open(t, path, Options{})
+	child, err := unix.Dup(int(j.lock.f.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(child)
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, path, Options{}).Close()
 }
 
 func TestNoopWritesNothing(t *testing.T) {

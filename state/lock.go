@@ -88,8 +88,12 @@ func heldBy(f *os.File, path string) error {
 
 // release empties the file first, so that it never names a holder that is gone. The
 // file stays: removing it would let two runs each hold a lock of that name.
+//
+// It unlocks and does not only close: a child that was forked and has not yet become its
+// program holds the file open too, and with it the lock (flock(2)).
 func (l *lock) release() {
 	_ = l.f.Truncate(0)
+	_ = unix.Flock(int(l.f.Fd()), unix.LOCK_UN)
 	_ = l.f.Close()
 }
 
