@@ -54,16 +54,20 @@ func TestContainerThatEndsAtOnceFailsWithItsLastWords(t *testing.T) {
 	h := newPodHost(t)
 	h.mustApply(t, scrollOf(leafOf("one", container("web", "app:1"))))
 	was := h.Print()
-	for _, on := range []string{"rollback", "keep"} {
-		leaf := leafOf("one", network("lan", "10.6.0.0/24"), container("web", "app:3", "command", []any{"end", "3"}))
-		leaf.Policy.OnExhaust, leaf.Policy.Retry.MaxAttempts = on, 2
+	for _, c := range []struct{ on, restart, why string }{
+		{"rollback", "no", "with exit code 3"},
+		{"rollback", "always", "and is started again and again"},
+		{"keep", "no", "with exit code 3"},
+	} {
+		leaf := leafOf("one", network("lan", "10.6.0.0/24"), container("web", "app:3", "command", []any{"end", "3"}, "restart", c.restart))
+		leaf.Policy.OnExhaust, leaf.Policy.Retry.MaxAttempts = c.on, 2
 		r, err := h.apply(scrollOf(leaf), "run")
 		if err != nil {
 			t.Fatal(err)
 		}
 		said := text(t, r)
-		says(t, said, "start the container web: it ended at once, with exit code 3", "its last words")
-		if on == "rollback" && h.Print() != was {
+		says(t, said, "start the container web: it ended at once, "+c.why, "its last words")
+		if c.on == "rollback" && h.Print() != was {
 			t.Fatalf("rolled back:\nwas\n%s\nis\n%s", was, h.Print())
 		}
 	}

@@ -80,7 +80,8 @@ func TestContainerIsMadeChangedRepairedAndRemoved(t *testing.T) {
 
 	// A change makes a new one, and says what that loses; what fails loses nothing.
 	id := m.must("podman", "inspect", "--format", "{{.ID}}", "web")
-	m.declare(strings.Replace(webContainer("two", ""), `"serve", "80", "two"`, `"end", "7"`, 1) + "policy {\n  retry {\n    max_attempts = 1\n  }\n}\n")
+	ends := strings.NewReplacer(`"serve", "80", "two"`, `"end", "7"`, `"always"`, `"no"`).Replace(webContainer("two", ""))
+	m.declare(ends + "policy {\n  retry {\n    max_attempts = 1\n  }\n}\n")
 	saysAll(t, m.golem(3, "apply", "--auto-approve", site).stdout, "start the container web: it ended at once, with exit code 7", "the last thing it says")
 	if now := m.must("podman", "inspect", "--format", "{{.ID}}", "web"); now != id || m.answers(8080) != "one" {
 		t.Error("the old container was not given its place back")

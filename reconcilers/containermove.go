@@ -259,7 +259,7 @@ func (k *containerMove) watch(ctx context.Context) error {
 		case !p.up():
 			return k.broken(ctx, p, &ContainerError{Name: k.name, Why: fmt.Sprintf("it ended at once, with exit code %d", p.State.ExitCode)})
 		case p.State.StartedAt != started:
-			return k.broken(ctx, p, &ContainerError{Name: k.name, Why: "it ends, and is started again and again"})
+			return k.broken(ctx, p, &ContainerError{Name: k.name, Why: "it ended at once, and is started again and again"})
 		case waited >= podUpTime:
 			return nil
 		}

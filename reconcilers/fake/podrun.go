@@ -16,6 +16,7 @@ type podRun struct {
 	e       *Engine
 	engine  string
 	changed bool
+	look    int // which of all looks this is
 }
 
 // podArgs parts arguments into options, each as often as it is given, and words. After the
@@ -202,12 +203,16 @@ func (r *podRun) tell(c *Container) any {
 	if c.Anonymous != "" {
 		mounts = append(mounts, map[string]any{"Type": "volume", "Name": c.Anonymous, "Destination": "/data", "RW": true})
 	}
+	started := c.Started
+	if c.ends() && c.Running {
+		started += r.look // it was started again since
+	}
 	policy, count, _ := strings.Cut(c.Restart, ":")
 	retries, _ := strconv.Atoi(count)
 	return map[string]any{
 		"Id": c.ID, "Name": name, "Image": r.sha(c.Image),
 		"Config": map[string]any{"Image": ref, "Cmd": c.Cmd, "Env": c.Env, "Labels": c.Labels},
-		"State":  map[string]any{"Running": c.Running && (!c.Paused || r.engine == "docker"), "Paused": c.Paused, "Status": status(c), "ExitCode": c.Code, "StartedAt": strconv.Itoa(c.Started)},
+		"State":  map[string]any{"Running": c.Running && (!c.Paused || r.engine == "docker"), "Paused": c.Paused, "Status": status(c), "ExitCode": c.Code, "StartedAt": strconv.Itoa(started)},
 		"HostConfig": map[string]any{
 			"NetworkMode": c.Mode, "RestartPolicy": map[string]any{"Name": policy, "MaximumRetryCount": retries}, "PortBindings": ports,
 		},
@@ -353,7 +358,7 @@ func (r *podRun) change(verb string, words []string, force bool) error {
 		}
 		r.m.Next++
 		c.Running, c.Started, c.Code = true, r.m.Next, 0
-		if len(c.Cmd) > 1 && c.Cmd[0] == "end" {
+		if c.ends() && c.Restart != "always" {
 			c.Running = false
 			c.Code, _ = strconv.Atoi(c.Cmd[1])
 		}

@@ -14,10 +14,12 @@ import (
 // own. All it knows is kept in a file, so that a process that is killed finds it again.
 //
 // The first word of a container's command says how it behaves: "end" ends at once with
-// the exit code that is its second; whatever else runs until it is stopped.
+// the exit code that is its second, and where it is always started again, so at every
+// look; whatever else runs until it is stopped.
 type Pods struct {
 	State string // the file; "" for none
 	held  *podMemory
+	looks int // how often it was asked
 }
 
 // A podMemory is what the engines know.
@@ -53,6 +55,9 @@ type Container struct {
 	Code                 int
 	Data                 string // what was written inside
 }
+
+// ends says that the container's program ends at once.
+func (c *Container) ends() bool { return len(c.Cmd) > 1 && c.Cmd[0] == "end" }
 
 // A Network is one of an engine's.
 type Network struct {
@@ -171,7 +176,8 @@ func (p *Pods) Run(argv ...string) (Answer, bool) {
 	if m.Engines[argv[0]] == nil {
 		return Answer{}, false
 	}
-	run := podRun{m: m, e: m.Engines[argv[0]], engine: argv[0]}
+	p.looks++
+	run := podRun{m: m, e: m.Engines[argv[0]], engine: argv[0], look: p.looks}
 	out, err := run.act(argv[1:])
 	if run.changed {
 		m.Calls = append(m.Calls, strings.Join(argv, " "))
