@@ -185,11 +185,7 @@ func TestAMissingOrHangingTestIsAClearFailure(t *testing.T) {
 	v.program(t, "hang", `sleep 300`)
 	policy := scrolls.BuiltinPolicy
 	policy.Timeout = 300 * time.Millisecond
-	began := time.Now()
 	v.refused(t, v.run(t, policy, v.line("x", v.by("hang"))), "still running after 300ms")
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("it took %s", took)
-	}
 }
 
 func TestATestThatChangesTheFileIsRefused(t *testing.T) {
@@ -230,20 +226,20 @@ func TestUndeclaringIsNeverRefused(t *testing.T) {
 
 func TestAnInterruptEndsATest(t *testing.T) {
 	v := newValidateTest(t)
-	v.program(t, "hang", `sleep 300`)
+	ended := filepath.Join(t.TempDir(), "ended")
+	v.program(t, "hang", `sleep 300; touch `+ended)
 	ctx, cancel := context.WithCancel(context.Background())
 	g := v.line("x", v.by("hang"))
 	g.Leaf = "leaf"
 	s := &scrolls.Scroll{Name: "v", Dir: "/v", Policies: map[string]scrolls.Policy{}, Leaves: []*scrolls.Leaf{{Path: "leaf", Policy: scrolls.BuiltinPolicy, Glyphs: []*scrolls.Glyph{g}}}}
-	began := time.Now()
 	_, err := v.applyAs(ctx, apply.Options{Scroll: s, Lineage: "v"}, func(op, _ string) error {
 		if op == "validate" {
 			time.AfterFunc(100*time.Millisecond, cancel)
 		}
 		return nil
 	})
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("it took %s (%v)", took, err)
+	if _, stat := os.Stat(ended); stat == nil {
+		t.Errorf("it was waited for: %v", err)
 	}
 	if diff := compare(v.found, v.fingerprint(t, true)); diff != "" {
 		t.Errorf("the host is not as it was:\n%s", diff)

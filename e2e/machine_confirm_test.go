@@ -10,7 +10,7 @@ import (
 // until waits for something that comes by itself.
 func (m *machine) until(what string, holds func() bool) {
 	m.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			m.t.Fatalf("it did not come about: %s\n%s", what, m.run("journalctl", "-b", "--no-pager", "-n", "40").stdout)
 		}
@@ -190,11 +190,11 @@ func TestUnconfirmedRunIsTakenBackAtTheNextBoot(t *testing.T) {
 func TestTimeToConfirmCountsFromTheEnd(t *testing.T) {
 	t.Parallel()
 	m := boot(t)
-	m.repo(tiny{Name: "slow", Postinst: "sleep 3"})
+	m.repo(tiny{Name: "slow", Postinst: "sleep 8"})
 	m.declare("scroll \"slow\" {\n  apt \"slow\" {}\n}\n" + motd("new"))
-	m.apply("--confirm-within", "2s")
+	m.apply("--confirm-within", "7s")
 	saysAll(t, m.golem(0, "confirm").stdout, "Confirmed: revision 1 of web stays.")
-	time.Sleep(3 * time.Second)
+	time.Sleep(8 * time.Second)
 	if m.read("/etc/motd") != "new\n" || m.returnUnits() != "" {
 		t.Errorf("it was taken back after it was confirmed: %s", m.returnUnits())
 	}

@@ -8,12 +8,7 @@ import (
 
 func TestMachineBootsAndRuns(t *testing.T) {
 	t.Parallel()
-	boot(t).cut() // the first one makes the tree, and golem
-	begin := time.Now()
 	m := boot(t)
-	if took := time.Since(begin); took > 15*time.Second {
-		t.Errorf("it took %v to boot", took)
-	}
 	if got := strings.TrimSpace(m.must("hostname")); got != "host1" {
 		t.Errorf("it is called %q", got)
 	}
@@ -52,11 +47,7 @@ func TestMachinePrintHoldsStillAndShowsEveryChange(t *testing.T) {
 	t.Parallel()
 	m := boot(t)
 	before := m.print()
-	begin := time.Now()
 	m.same("an idle moment later", before)
-	if took := time.Since(begin); took > 15*time.Second {
-		t.Errorf("the second fingerprint took %v", took)
-	}
 	for _, change := range []struct{ name, do, shows, undo string }{
 		{"a new file", "touch /etc/x", `"/etc/x"`, "rm /etc/x"},
 		{"a file's time", "cp -p /etc/hosts /root/h && touch /etc/hosts", `"/etc/hosts"`, "cp -p /root/h /etc/hosts && rm /root/h"},
