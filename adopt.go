@@ -44,7 +44,7 @@ func (a *app) adopt(ctx context.Context, c *cli.Command) error {
 	}
 	kind := c.Args().First()
 	if _, ok := reconcilers.KindOf(kind); !ok {
-		return &unknownKind{"adopt", kind}
+		return unknownKind("adopt", kind)
 	}
 	if !c.Bool("print-only") && c.String("name") == "" {
 		return &usageError{command: c.FullName(), err: errors.New("--name says which lineage it goes into; with --print-only nothing is recorded")}

@@ -25,13 +25,13 @@ func (a *app) checkAsking(c *cli.Command) error {
 	return nil
 }
 
-// errNoTerminal says that there is nobody to ask.
-type errNoTerminal struct{}
-
-func (errNoTerminal) Error() string {
-	return "not applied: there is no terminal to ask at, and nothing was changed"
+// noTerminal is the error where there is nobody to ask.
+func noTerminal() error {
+	return &hintedError{
+		"not applied: there is no terminal to ask at, and nothing was changed",
+		"--auto-approve applies without asking",
+	}
 }
-func (errNoTerminal) Hint() string { return "--auto-approve applies without asking" }
 
 // checkApproval ends a run that would have to ask where nobody answers: after the plan,
 // before it makes a journal, takes a lock or recovers anything.
@@ -46,7 +46,7 @@ func (a *app) checkApproval(ctx context.Context, s *session, events *eventWriter
 	if err := events.plan(p); err != nil {
 		return err
 	}
-	return errNoTerminal{}
+	return noTerminal()
 }
 
 // approve shows the plan and asks. Only "yes" is a yes.
@@ -61,7 +61,7 @@ func (a *app) approve(ctx context.Context, c *cli.Command, p *plan.Plan, events 
 		return true, nil
 	}
 	if !isatty.IsTerminal(a.stdin.Fd()) {
-		return false, errNoTerminal{}
+		return false, noTerminal()
 	}
 	fmt.Fprintf(a.out, "\nApply this? Only \"yes\" is a yes: ")
 	answer, err := readLine(ctx, a.stdin)

@@ -116,18 +116,11 @@ func (s *session) nothingPending(r *state.Reader) error {
 	}
 	for i := len(all) - 1; i >= 0; i-- {
 		if rev := all[i]; rev.Run.Command == state.CommandReturn {
-			return &returnedError{rev}
+			return fmt.Errorf("%w; the last that did was taken back at %s, as %s@%d", apply.ErrNothingPending,
+				rev.At.UTC().Format("2006-01-02T15:04:05Z"), rev.Lineage, rev.Number)
 		}
 	}
 	return apply.ErrNothingPending
-}
-
-// A returnedError says that it is too late to confirm.
-type returnedError struct{ rev *state.Revision }
-
-func (e *returnedError) Error() string {
-	return fmt.Sprintf("%s; the last that did was taken back at %s, as %s@%d", apply.ErrNothingPending,
-		e.rev.At.UTC().Format("2006-01-02T15:04:05Z"), e.rev.Lineage, e.rev.Number)
 }
 
 // returnCommand is what the units of an unconfirmed run call: it waits for the time, and

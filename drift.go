@@ -14,7 +14,7 @@ import (
 // drift is plan --drift: what the scroll and what the host have moved since the revision
 // in force. With --name and no scroll there, only the host is looked at.
 func (a *app) drift(ctx context.Context, c *cli.Command, s *session) error {
-	for _, other := range []string{"destroy", "out", "markdown", "no-observe"} {
+	for _, other := range []string{"destroy", "markdown", "no-observe"} {
 		if c.IsSet(other) {
 			return &usageError{command: c.FullName(), err: errors.New("--drift does not go with --" + other)}
 		}
@@ -59,7 +59,7 @@ func (s *session) drift(ctx context.Context, g goal) (*plan.Drift, error) {
 	switch newest {
 	case 0:
 		if g.scroll == nil {
-			err = newUnknownLineage("plan", g.lineage, snap)
+			err = neverApplied("plan", g.lineage, snap)
 		}
 	default:
 		var t *apply.Target

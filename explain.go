@@ -32,7 +32,7 @@ func (a *app) explain(_ context.Context, c *cli.Command) error {
 	}
 	name := c.Args().First()
 	if _, ok := reconcilers.KindOf(name); !ok {
-		return &unknownKind{"explain", name}
+		return unknownKind("explain", name)
 	}
 	page, err := kindPages.ReadFile("docs/kinds/" + name + ".md")
 	if err != nil {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +8,6 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"golem/reconcilers"
 	"golem/scrolls"
 	"golem/state"
 )
@@ -102,28 +99,9 @@ func misusedFlag(c *cli.Command, err error) error {
 	return &usageError{command: c.FullName(), err: err}
 }
 
-// withoutArgs makes an action refuse arguments: its command takes none.
-func withoutArgs(action cli.ActionFunc) cli.ActionFunc {
-	return func(ctx context.Context, c *cli.Command) error {
-		if err := noArgs(c); err != nil {
-			return err
-		}
-		return action(ctx, c)
-	}
-}
-
-// An unknownKind is one that this golem does not have.
-type unknownKind struct{ verb, name string }
-
-func (e *unknownKind) Error() string { return fmt.Sprintf("%s: there is no kind %q", e.verb, e.name) }
-
-// Hint offers the likeliest kind.
-func (e *unknownKind) Hint() string {
-	names := make([]string, 0, len(reconcilers.All))
-	for _, k := range reconcilers.All {
-		names = append(names, k.Name)
-	}
-	return meant(e.name, names, "golem explain lists the kinds there are")
+// unknownKind is the error for a kind that this golem does not have.
+func unknownKind(verb, name string) error {
+	return &hintedError{fmt.Sprintf("%s: there is no kind %q", verb, name), meant(name, kindNames(), "golem explain lists the kinds there are")}
 }
 
 // meant offers the likeliest of the words there are before what else there is to say.
@@ -134,16 +112,13 @@ func meant(given string, known []string, more string) string {
 	return more
 }
 
-// A missingError says that there is none of what was named.
-type missingError struct {
-	what string
-	hint string
-}
+// A hintedError is an error with what the user can do about it.
+type hintedError struct{ what, hint string }
 
-func (e *missingError) Error() string { return e.what }
+func (e *hintedError) Error() string { return e.what }
 
-// Hint says what there is.
-func (e *missingError) Hint() string { return e.hint }
+// Hint says what to do.
+func (e *hintedError) Hint() string { return e.hint }
 
 // knownLineage refuses a --name that there is not.
 func knownLineage(what, name string, snap *state.Snapshot) error {
@@ -151,7 +126,17 @@ func knownLineage(what, name string, snap *state.Snapshot) error {
 		return nil
 	}
 	names := slices.Collect(maps.Keys(snap.Lineages))
-	return &missingError{fmt.Sprintf("%s: there is no lineage %q here", what, name), meant(name, names, "golem history lists the names there are")}
+	return &hintedError{fmt.Sprintf("%s: there is no lineage %q here", what, name), meant(name, names, "golem history lists the names there are")}
+}
+
+// neverApplied is the error for a lineage that a command is to act on, and that the journal
+// has nothing of.
+func neverApplied(command, name string, snap *state.Snapshot) error {
+	names := slices.Collect(maps.Keys(snap.Lineages))
+	return &hintedError{
+		fmt.Sprintf("%s: nothing was ever applied under the name %q here", command, name),
+		meant(name, names, "golem history lists the names there are"),
+	}
 }
 
 // unknownKey is the error for a key that is not in force.
@@ -160,8 +145,13 @@ func unknownKey(verb string, key scrolls.Key, snap *state.Snapshot) error {
 	for _, a := range snap.Applied {
 		keys = append(keys, string(a.Key))
 	}
-	return &missingError{fmt.Sprintf("%s %s: no such key is in force", verb, key), meant(string(key), keys, "golem state list shows the keys there are")}
+	return &hintedError{fmt.Sprintf("%s %s: no such key is in force", verb, key), meant(string(key), keys, "golem state list shows the keys there are")}
 }
 
-// errOneID says that a command wants an id.
-var errOneID = errors.New("one id, as golem kept list shows it")
+// unnamed is the error of a command that could not read the scroll to learn its name.
+func unnamed(command string) error {
+	return &hintedError{
+		command + ": the scroll cannot be read, so its name is not known",
+		"golem " + command + " --name NAME needs no scroll",
+	}
+}

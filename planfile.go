@@ -71,20 +71,13 @@ func addSealKey(journal *state.Journal) (plan.SealKey, error) {
 	return key, journal.Do(func(tx *state.Tx) error { return tx.SetMeta(sealKeyMeta, string(text)) })
 }
 
-// An unsettledError says that a plan cannot be saved yet.
-type unsettledError struct{}
-
-func (*unsettledError) Error() string {
-	return "save the plan: an earlier run is to be settled first, and what it leaves is not known before that"
-}
-
-// Hint says how.
-func (*unsettledError) Hint() string { return "golem recover settles it" }
-
 // savePlan writes a plan with all that applying it takes to a file.
 func (s *session) savePlan(file string, g goal, p *plan.Plan, key plan.SealKey) error {
 	if p.Recovers != nil {
-		return &unsettledError{}
+		return &hintedError{
+			"save the plan: an earlier run is to be settled first, and what it leaves is not known before that",
+			"golem recover settles it",
+		}
 	}
 	reader, err := s.read()
 	if err != nil {

@@ -75,27 +75,15 @@ func (s *session) backGoal() (goal, error) {
 func (s *session) nameOfScroll() (string, error) {
 	scroll, err := s.load()
 	if err != nil {
-		return "", errors.Join(err, errUnreadable{})
+		return "", errors.Join(err, unnamed("rollback"))
 	}
 	return scroll.Name, nil
 }
 
-// errUnreadable says that a rollback cannot tell what to roll back.
-type errUnreadable struct{}
-
-func (errUnreadable) Error() string {
-	return "rollback: the scroll cannot be read, so its name is not known"
-}
-func (errUnreadable) Hint() string { return "golem rollback --name NAME needs no scroll" }
-
 // onlyLineage is the journal's only one.
 func (s *session) onlyLineage() (string, error) {
-	r, err := s.read()
+	snap, err := s.snapshot()
 	if err != nil {
-		return "", err
-	}
-	snap, err := r.Snapshot()
-	if err = errors.Join(err, r.Close()); err != nil {
 		return "", err
 	}
 	return apply.OnlyLineage(snap)

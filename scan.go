@@ -16,7 +16,7 @@ import (
 // scan proposes a scroll for what differs from the host's packages. What golem has in force is
 // no part of it, and neither is what a plan would not leave as it is.
 func (a *app) scan(ctx context.Context, s *session) error {
-	snap, err := s.inForce()
+	snap, err := s.snapshot()
 	if err != nil {
 		return err
 	}
@@ -47,16 +47,6 @@ func (a *app) scan(ctx context.Context, s *session) error {
 	}
 	_, err = a.out.Write(laid)
 	return err
-}
-
-// inForce is what the journal has; nothing where there is none.
-func (s *session) inForce() (*state.Snapshot, error) {
-	journal, err := s.read()
-	if err != nil {
-		return nil, err
-	}
-	snap, err := journal.Snapshot()
-	return snap, errors.Join(err, journal.Close())
 }
 
 // kept says of a thing which key in force keeps it.

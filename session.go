@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -90,20 +91,35 @@ func (s *session) options() state.Options {
 	if !s.host.Live() {
 		root = s.host.Root
 	}
-	kinds := make([]string, 0, len(reconcilers.All))
-	for _, k := range reconcilers.All {
-		kinds = append(kinds, k.Name)
-	}
 	return state.Options{
-		Machine: s.host.MachineID(), Root: root, LockTimeout: s.c.Duration("lock-timeout"), KnownKinds: kinds,
+		Machine: s.host.MachineID(), Root: root, LockTimeout: s.c.Duration("lock-timeout"), KnownKinds: kindNames(),
 	}
+}
+
+// kindNames are the names of all kinds.
+func kindNames() []string {
+	names := make([]string, 0, len(reconcilers.All))
+	for _, k := range reconcilers.All {
+		names = append(names, k.Name)
+	}
+	return names
 }
 
 func (s *session) read() (*state.Reader, error) { return state.Read(s.journal, s.options()) }
 
+// snapshot is what the journal holds now; empty where there is none.
+func (s *session) snapshot() (*state.Snapshot, error) {
+	r, err := s.read()
+	if err != nil {
+		return nil, err
+	}
+	snap, err := r.Snapshot()
+	return snap, errors.Join(err, r.Close())
+}
+
 // readAnybodys is read, of a journal that may belong to another host or root.
 func (s *session) readAnybodys() (*state.Reader, error) {
-	return state.Read(s.journal, state.Options{KnownKinds: s.options().KnownKinds})
+	return state.Read(s.journal, state.Options{KnownKinds: kindNames()})
 }
 
 // write opens the journal for a run, which alone may leave files beside it.
@@ -153,25 +169,16 @@ func (s *session) loading() scrolls.Options {
 // hostPolicy is the file of the host's own policy.
 func (s *session) hostPolicy() string { return filepath.Join(s.host.Root, "etc/golem/golem.hcl") }
 
-// A boundError says that a defaulted name belongs to another directory's scroll.
-type boundError struct{ name, dir, here string }
-
-func (e *boundError) Error() string {
-	return fmt.Sprintf("the name %q was defaulted when it was first applied from %s, and this scroll lies in %s", e.name, e.dir, e.here)
-}
-
-// Hint says how to say which is meant.
-func (e *boundError) Hint() string {
-	return fmt.Sprintf("write name = %q in the scroll if it is the same one, or another name if it is not", e.name)
-}
-
 // checkName refuses a defaulted name that is bound to another directory.
 func checkName(scroll *scrolls.Scroll, snap *state.Snapshot) error {
 	if scroll == nil || !scroll.Defaulted {
 		return nil
 	}
 	if l := snap.Lineages[scroll.Name]; l != nil && l.Dir != "" && l.Dir != scroll.Dir {
-		return &boundError{scroll.Name, l.Dir, scroll.Dir}
+		return &hintedError{
+			fmt.Sprintf("the name %q was defaulted when it was first applied from %s, and this scroll lies in %s", scroll.Name, l.Dir, scroll.Dir),
+			fmt.Sprintf("write name = %q in the scroll if it is the same one, or another name if it is not", scroll.Name),
+		}
 	}
 	return nil
 }
@@ -186,4 +193,36 @@ func (s *session) whoRuns(command string, scroll *scrolls.Scroll) state.Run {
 		r.Source, r.Digest = scroll.Source, scroll.Digest
 	}
 	return r
+}
+
+// reading opens the journal for reading and gives it to fn.
+func reading(c *cli.Command, fn func(*session, *state.Reader) error) error {
+	s, err := open(c)
+	if err != nil {
+		return err
+	}
+	r, err := s.read()
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(s, r), r.Close())
+}
+
+// checked opens the journal for writing once check has nothing against it: a mistake must
+// neither make a journal nor take its lock.
+func checked(ctx context.Context, c *cli.Command, check func(*session, *state.Snapshot) error) (*session, *state.Journal, error) {
+	var s *session
+	err := reading(c, func(opened *session, r *state.Reader) error {
+		s = opened
+		snap, err := r.Snapshot()
+		if err != nil {
+			return err
+		}
+		return check(s, snap)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	journal, err := s.write(ctx)
+	return s, journal, err
 }

@@ -44,44 +44,9 @@ func (a *app) arranging() []*cli.Command {
 	}
 }
 
-// twoArgs are the two arguments that a command takes.
-func twoArgs(c *cli.Command, what string) (string, string, error) {
-	if c.Args().Len() != 2 {
-		return "", "", &usageError{command: c.FullName(), err: errors.New(what)}
-	}
-	return c.Args().Get(0), c.Args().Get(1), nil
-}
-
-// noArgs refuses arguments of a command that takes none.
-func noArgs(c *cli.Command) error {
-	if c.Args().Present() {
-		return &usageError{command: c.FullName(), err: fmt.Errorf("it takes no argument, and %q is one", c.Args().First())}
-	}
-	return nil
-}
-
 // errNoJournal says that there is nothing to arrange.
 func errNoJournal(what, path string) error {
 	return fmt.Errorf("%s: there is no journal at %s", what, path)
-}
-
-// checked opens the journal for writing once check has nothing against it: a mistake must
-// neither make a journal nor take its lock.
-func checked(ctx context.Context, c *cli.Command, check func(*session, *state.Snapshot) error) (*session, *state.Journal, error) {
-	var s *session
-	err := reading(c, func(opened *session, r *state.Reader) error {
-		s = opened
-		snap, err := r.Snapshot()
-		if err != nil {
-			return err
-		}
-		return check(s, snap)
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	journal, err := s.write(ctx)
-	return s, journal, err
 }
 
 func (a *app) stateRename(ctx context.Context, c *cli.Command) error {
