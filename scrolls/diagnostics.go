@@ -294,3 +294,20 @@ func upperFirst(s string) string {
 	}
 	return string(s[0]-'a'+'A') + s[1:]
 }
+
+// quieter leaves out what only follows from an earlier mistake at the same place.
+func quieter(diags hcl.Diagnostics) hcl.Diagnostics {
+	var kept hcl.Diagnostics
+	blamed := map[string]bool{}
+	for _, d := range diags {
+		if d.Subject != nil {
+			place := d.Subject.String()
+			if blamed[place] && d.Severity == hcl.DiagError {
+				continue
+			}
+			blamed[place] = true
+		}
+		kept = append(kept, d)
+	}
+	return kept
+}

@@ -134,3 +134,8 @@ func touchesSecret(expr hcl.Expression, ctx *hcl.EvalContext) bool {
 	})
 	return found
 }
+
+// sensitive is the mark on values that must not be shown.
+type sensitiveMark struct{}
+
+var sensitive = sensitiveMark{}

@@ -1,20 +1,11 @@
 package scrolls
 
 import (
-	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"regexp"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/hcl/v2"
@@ -149,107 +140,6 @@ func newLoader(o Options) *loader {
 	return l
 }
 
-// find lists the files of a scroll and its variable files.
-func (l *loader) find(path string) (files, vars []string, err error) {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return nil, nil, fmt.Errorf("find scroll %s: %w", path, err)
-	}
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read scroll %s: %w", path, bare(err))
-	}
-	l.s.Source, l.s.Dir = abs, abs
-	dir := path
-	if !st.IsDir() {
-		l.s.Dir, dir = filepath.Dir(abs), filepath.Dir(path)
-	}
-	l.shownDir = dir
-	files, vars, err = sources(l.s.Dir, dir, st.IsDir())
-	if err == nil && !st.IsDir() {
-		files = []string{path}
-	}
-	return files, vars, err
-}
-
-// sources lists the files of a scroll's or a module's directory, by the name that the
-// user gave it; the scroll files only where they are what is read.
-func sources(at, dir string, whole bool) (files, vars []string, err error) {
-	entries, err := os.ReadDir(at)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read scroll directory %s: %w", dir, bare(err))
-	}
-	for _, entry := range entries {
-		name := entry.Name()
-		switch {
-		case strings.HasPrefix(name, "."):
-		case strings.HasSuffix(name, ".auto.vars.hcl"):
-			vars = append(vars, filepath.Join(dir, name))
-		case whole && strings.HasSuffix(name, ".hcl"):
-			files = append(files, filepath.Join(dir, name))
-		}
-	}
-	if whole && len(files) == 0 {
-		return nil, vars, fmt.Errorf("read scroll directory %s: %w", dir, ErrNoScroll)
-	}
-	return files, vars, nil
-}
-
-// bare takes the path off an error whose message names it already.
-func bare(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return pe.Err
-	}
-	return err
-}
-
-// parse reads and parses files, beside each other; the bodies come back in order. shown
-// is the module's directory, relative to the outermost's.
-func (l *loader) parse(files []string, shown string) ([]*hclsyntax.Body, error) {
-	type result struct {
-		file  *hcl.File
-		diags hcl.Diagnostics
-		src   []byte
-		err   error
-	}
-	if len(files) > 0 {
-		l.at(hcl.Range{Filename: files[0], Start: hcl.InitialPos, End: hcl.InitialPos})
-	}
-	results := make([]result, len(files))
-	var wait sync.WaitGroup
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i, name := range files {
-		wait.Add(1)
-		go func() {
-			defer wait.Done()
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			r := &results[i]
-			if r.src, r.err = readSource("scroll", name); r.err == nil {
-				r.file, r.diags = parseFile(r.src, name)
-			}
-		}()
-	}
-	wait.Wait()
-	var bodies []*hclsyntax.Body
-	for i, r := range results {
-		if r.err != nil {
-			return nil, r.err
-		}
-		l.seen.add("source", filepath.Join(shown, filepath.Base(files[i])), r.src)
-		l.s.Files[files[i]] = r.file
-		l.diags = append(l.diags, r.diags...)
-		if len(files) > 1 && len(bytes.TrimSpace(r.src)) == 0 {
-			l.fail("File is blank", "A file that came out blank would take back what it declared. Remove it, or write a comment in it.", hcl.Range{Filename: files[i], Start: hcl.InitialPos, End: hcl.InitialPos})
-		}
-		if body, ok := r.file.Body.(*hclsyntax.Body); ok {
-			bodies = append(bodies, body)
-		}
-	}
-	return bodies, nil
-}
-
 // evaluate turns the parsed bodies into the scroll.
 func (l *loader) evaluate(bodies []*hclsyntax.Body, varFiles []string) error {
 	root := merge(bodies)
@@ -296,83 +186,6 @@ func (l *loader) resolve(root *hclsyntax.Body, varFiles []string) error {
 	return nil
 }
 
-// merge reads several bodies as one.
-func merge(bodies []*hclsyntax.Body) *hclsyntax.Body {
-	if len(bodies) == 1 {
-		return bodies[0]
-	}
-	all := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}}
-	for _, b := range bodies {
-		all.Blocks = append(all.Blocks, b.Blocks...)
-		for name, attr := range b.Attributes {
-			if _, twice := all.Attributes[name]; twice {
-				// Kept apart under a name no attribute can have; name reports it.
-				name += "\x00" + attr.SrcRange.Filename
-			}
-			all.Attributes[name] = attr
-		}
-		if all.SrcRange.Filename == "" {
-			all.SrcRange = b.SrcRange
-		}
-	}
-	return all
-}
-
-// validName is what a lineage may be called.
-var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-
-// name finds the lineage's name: the flag's, the scroll's, or the directory's. It says
-// whether one is written in the scroll.
-func (l *loader) name(root *hclsyntax.Body) (written bool) {
-	for _, key := range sortedAttrs(root) {
-		attr := root.Attributes[key]
-		bare, _, twice := strings.Cut(key, "\x00")
-		switch {
-		case twice:
-			l.clash(attr.NameRange, root.Attributes[bare].NameRange, "Argument written twice", fmt.Sprintf("%q is written in another file of this scroll too. Keep one.", bare))
-		case bare == "name":
-			written = true
-			l.writtenName(attr)
-		default:
-			l.fail("Unsupported argument", "At the top of a scroll only name is an argument."+didYouMean(bare, []string{"name"}), attr.NameRange)
-		}
-	}
-	if l.o.Name != "" {
-		l.s.Name = l.o.Name
-		if !validName.MatchString(l.o.Name) {
-			l.fail("Name is not valid", fmt.Sprintf("%q, from --name, is not a name. %s", l.o.Name, nameRule), top(root))
-		}
-		return written
-	}
-	if written {
-		return true
-	}
-	l.s.Defaulted = true
-	l.s.Name = strings.TrimSuffix(filepath.Base(l.s.Source), ".hcl")
-	if !validName.MatchString(l.s.Name) {
-		l.fail("Name is missing", fmt.Sprintf("%q, after which the scroll would be named, is not a name. Write name = \"…\" at the top. %s", l.s.Name, nameRule), top(root))
-	}
-	return false
-}
-
-const nameRule = "A name has letters, digits, \".\", \"_\" and \"-\", begins with a letter or digit, and is at most 64 long."
-
-func (l *loader) writtenName(attr *hclsyntax.Attribute) {
-	value, ok := l.value(attr.Expr, l.ctx)
-	if !ok {
-		return
-	}
-	if value.IsMarked() {
-		l.fail("Name is sensitive", "A name is shown everywhere, so it cannot come from a sensitive value.", attr.Expr.Range())
-		return
-	}
-	if value.IsNull() || value.Type() != cty.String || !validName.MatchString(value.AsString()) {
-		l.fail("Name is not valid", nameRule, attr.Expr.Range())
-		return
-	}
-	l.s.Name = value.AsString()
-}
-
 func sortedAttrs(body *hclsyntax.Body) []string {
 	names := make([]string, 0, len(body.Attributes))
 	for name := range body.Attributes {
@@ -406,49 +219,4 @@ func top(root *hclsyntax.Body) hcl.Range {
 // fail notes a mistake.
 func (l *loader) fail(summary, detail string, at hcl.Range) {
 	l.diags = append(l.diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: detail, Subject: &at})
-}
-
-// quieter leaves out what only follows from an earlier mistake at the same place.
-func quieter(diags hcl.Diagnostics) hcl.Diagnostics {
-	var kept hcl.Diagnostics
-	blamed := map[string]bool{}
-	for _, d := range diags {
-		if d.Subject != nil {
-			place := d.Subject.String()
-			if blamed[place] && d.Severity == hcl.DiagError {
-				continue
-			}
-			blamed[place] = true
-		}
-		kept = append(kept, d)
-	}
-	return kept
-}
-
-// A digester adds up everything that a scroll was made from.
-type digester struct {
-	mu    sync.Mutex
-	parts []string
-}
-
-func (d *digester) add(what, name string, data []byte) {
-	sum := sha256.Sum256(data)
-	d.addSum(what, name, hex.EncodeToString(sum[:]))
-}
-
-func (d *digester) addSum(what, name, sum string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.parts = append(d.parts, what+"\x00"+name+"\x00"+sum)
-}
-
-func (d *digester) sum() string {
-	slices.Sort(d.parts)
-	var buf bytes.Buffer
-	for _, part := range slices.Compact(d.parts) {
-		buf.WriteString(part)
-		buf.WriteByte('\n')
-	}
-	sum := sha256.Sum256(buf.Bytes())
-	return hex.EncodeToString(sum[:])
 }

@@ -211,6 +211,7 @@ func (l *loader) readOutputs(body *hclsyntax.Body) {
 	l.in.outputs = cty.ObjectVal(outputs)
 }
 
+// output is the value of one output block; an unknown one after a mistake.
 func (l *loader) output(block *hclsyntax.Block) cty.Value {
 	for _, inner := range block.Body.Blocks {
 		l.fail("Unsupported block type", "An output has no blocks in it.", inner.DefRange())
@@ -220,12 +221,7 @@ func (l *loader) output(block *hclsyntax.Block) cty.Value {
 		attr := block.Body.Attributes[arg]
 		switch arg {
 		case "sensitive":
-			value, diags := attr.Expr.Value(nil)
-			if diags.HasErrors() || value.IsNull() || value.Type() != cty.Bool {
-				l.fail("Wrong type of value", `"sensitive" is true or false, written out.`, attr.Expr.Range())
-				continue
-			}
-			secret = value.True()
+			secret = l.literalBool(attr, false)
 		case "value":
 		case "description":
 			l.description(attr)

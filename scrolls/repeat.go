@@ -106,14 +106,6 @@ func (l *loader) when(attr *hclsyntax.Attribute, ctx *hcl.EvalContext) bool {
 	return is.True()
 }
 
-// whatIs names what was given in the place of something else.
-func whatIs(v cty.Value) string {
-	if v.IsNull() {
-		return "null"
-	}
-	return article(v.Type())
-}
-
 // secretsIn names what an expression refers to that is sensitive, as a sentence.
 func secretsIn(expr hcl.Expression, ctx *hcl.EvalContext) string {
 	var names []string

@@ -96,3 +96,24 @@ func (s *scope) title() string {
 	}
 	return fmt.Sprintf("The module %q", s.shown)
 }
+
+// factsValue turns plain values into the host object.
+func factsValue(v any) cty.Value {
+	switch v := v.(type) {
+	case map[string]any:
+		object := map[string]cty.Value{}
+		for key := range v {
+			object[key] = factsValue(v[key])
+		}
+		return cty.ObjectVal(object)
+	case string:
+		return cty.StringVal(v)
+	case bool:
+		return cty.BoolVal(v)
+	case int:
+		return cty.NumberIntVal(int64(v))
+	case int64:
+		return cty.NumberIntVal(v)
+	}
+	return cty.NullVal(cty.DynamicPseudoType)
+}
