@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"time"
 )
 
 // A Proposal is one thing that differs from what the host's packages would have.
@@ -80,6 +81,14 @@ type scanner struct {
 	scripts []string // what packages run when they are configured, each without its comments
 	ucf     map[string]string
 	bulks   map[string]bool // directories that hold too much to propose each
+	// unpacked is when each package was last unpacked, by its resource.
+	unpacked map[string]time.Time
+	// touched are packages' files outside of /etc that were changed in any way since dpkg was done
+	// with them. Where that is so of too many for somebody's hands, this host was copied, and
+	// its times say nothing.
+	touched  []string
+	copied   bool
+	diverted map[string]bool // where files of packages were moved aside to
 }
 
 // An ownedFile is a configuration file of a package.

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // files lists what in /etc and /usr/local is not as packages have it, and what somebody
@@ -29,7 +27,7 @@ func (s *scanner) files() ([]Proposal, error) {
 			s.note("%s of %s was removed by hand", quote(p), s.conffiles[p].owner)
 		}
 	}
-	for _, more := range []func(*[]Proposal) error{s.alternatives, s.diversions, s.touched} {
+	for _, more := range []func(*[]Proposal) error{s.alternatives, s.changedFiles, s.changedDirectories, s.strays} {
 		if err := more(&all); err != nil {
 			return nil, err
 		}
@@ -52,20 +50,6 @@ func (s *scanner) alternatives(all *[]Proposal) error {
 		}))
 	}
 	return err
-}
-
-// diversions notes files of packages that somebody moved aside (dpkg-divert(1)).
-func (s *scanner) diversions(*[]Proposal) error {
-	var of []string
-	return s.lines("/var/lib/dpkg/diversions", func(line string) { // three lines for each
-		if of = append(of, line); len(of) < 3 {
-			return
-		}
-		if of[2] == ":" {
-			s.note("%s is diverted to %s by hand (dpkg-divert --local)", quote(of[0]), quote(of[1]))
-		}
-		of = nil
-	})
 }
 
 // walk looks at every file beneath a directory, in the order of their names. It says whether
@@ -91,7 +75,7 @@ func (s *scanner) walk(dir string, all *[]Proposal) (known bool, err error) {
 		if err != nil {
 			return known, err
 		}
-		known = known || len(*all) > before || s.shipped[p] != "" || s.bulks[p]
+		known = known || len(*all) > before || s.owner(p) != "" || s.bulks[p]
 	}
 	return known, nil
 }
@@ -147,7 +131,11 @@ var unitLinksDir = regexp.MustCompile(`^/etc/systemd/(system|user)/`)
 // file adds what is to be proposed of one file, if anything.
 func (s *scanner) file(p string, n Node, all *[]Proposal) error {
 	owned, conffile := s.conffiles[p]
-	if selfMade.MatchString(p) || p == s.golem || s.shipped[p] != "" && !conffile || n.Type != Link && n.Type != File {
+	if selfMade.MatchString(p) || p == s.golem || s.owner(p) != "" && !conffile {
+		return nil
+	}
+	if n.Type != Link && n.Type != File {
+		s.note("%s (no package has it): a pipe, a socket or a device, which golem does not declare", quote(p))
 		return nil
 	}
 	if n.Type == Link && unitLinksDir.MatchString(p) {
@@ -230,94 +218,4 @@ func (s *scanner) scripted(p string, n Node) (made bool, changed string, err err
 		return false, "changed since a package's script made it", nil
 	}
 	return false, "", nil
-}
-
-// dressed says whether mode, owner or anything else of a package's file but its bytes was
-// changed since dpkg was done with it, as far as its log goes back.
-func (s *scanner) dressed(p, resource string) bool {
-	name, arch, _ := strings.Cut(resource, ":") // dpkg's lists say the architecture where there may be several
-	done, ok := s.log.done[s.dpkg.resource(name, arch)]
-	if !ok {
-		return false
-	}
-	st, err := s.w.statOf(p)
-	if err != nil {
-		return false
-	}
-	at := time.Unix(st.Ctim.Unix())
-	return at.After(done.Add(time.Second)) && !s.log.ran(at)
-}
-
-// statOf is stat(2) of a path, which knows when a file was last changed in any way.
-func (w *World) statOf(p string) (st unix.Stat_t, err error) {
-	dir, name := split(p)
-	fd, err := w.d.fd(dir)
-	if err == nil {
-		err = unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
-	}
-	return st, err
-}
-
-// fewTouched is the most files of packages that somebody is taken to have changed: where it
-// is more than this part of all, the host was copied, and its times say nothing.
-const fewTouched = 0.02
-
-// touched are packages' files outside of /etc that somebody changed since dpkg was done with
-// them: their bytes, by dpkg's sums, or only mode and owner.
-func (s *scanner) touched(all *[]Proposal) error {
-	var suspects []string
-	for _, p := range slices.Sorted(maps.Keys(s.shipped)) {
-		if strings.HasPrefix(p, "/etc/") || p == "/." {
-			continue
-		}
-		real := s.w.Host.merged(p)
-		if n, err := s.w.lstat(real); err == nil && n.Type == File && s.dressed(real, s.shipped[p]) {
-			suspects = append(suspects, p)
-		}
-	}
-	if float64(len(suspects)) > fewTouched*float64(len(s.shipped)) {
-		s.note("%d files of packages are younger than dpkg's last work on them: this host was copied, and what was changed of them is not told", len(suspects))
-		return nil
-	}
-	sums := map[string]map[string]string{}
-	for _, p := range suspects {
-		owner := s.shipped[p]
-		if sums[owner] == nil {
-			sums[owner] = map[string]string{}
-			err := s.lines(path.Join(dpkgInfo, owner+".md5sums"), func(line string) {
-				if sum, file, ok := strings.Cut(line, "  "); ok {
-					sums[owner]["/"+file] = sum
-				}
-			})
-			if err != nil {
-				return err
-			}
-		}
-		real := s.w.Host.merged(p)
-		sum, err := s.w.Host.md5(real)
-		if err != nil {
-			return err
-		}
-		n, err := s.w.look(real)
-		if err != nil {
-			return err
-		}
-		if want := sums[owner][p]; want == "" || want == sum {
-			s.note("%s of %s: its mode or owner was changed, it is %04o %s:%s now", quote(real), owner, n.Mode, s.w.Host.userName(n.UID), s.w.Host.groupName(n.GID))
-			continue
-		}
-		s.propose(real, n, "changed since "+owner+" brought it", all)
-	}
-	return nil
-}
-
-// merged is where a path of a package really lies on a host whose /bin, /sbin and /lib lead
-// into /usr.
-func (h *Host) merged(p string) string {
-	for _, dir := range []string{"/bin/", "/sbin/", "/lib/", "/lib64/", "/lib32/", "/libx32/"} {
-		if strings.HasPrefix(p, dir) {
-			return "/usr" + p
-		}
-	}
-	return p
 }

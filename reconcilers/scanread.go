@@ -11,7 +11,6 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 )
@@ -27,6 +26,10 @@ func (s *scanner) read() error {
 	if s.log, err = s.readLog(); err != nil {
 		return err
 	}
+	if err := s.readDiversions(); err != nil {
+		return err
+	}
+	s.findTouched()
 	s.ucf = map[string]string{}
 	return s.lines("/var/lib/ucf/hashfile", func(line string) {
 		if sum, file, ok := strings.Cut(line, "  "); ok {
@@ -38,6 +41,7 @@ func (s *scanner) read() error {
 // readPackages reads what paths packages have, from dpkg's own lists, and what they run.
 func (s *scanner) readPackages() error {
 	s.shipped, s.conffiles, s.samples = map[string]string{}, map[string]ownedFile{}, map[string][]string{}
+	s.unpacked = map[string]time.Time{}
 	for _, resource := range slices.Sorted(maps.Keys(s.dpkg.packages)) {
 		e := s.dpkg.packages[resource]
 		for _, c := range e.conffiles {
@@ -54,6 +58,10 @@ func (s *scanner) readPackages() error {
 	for _, name := range names {
 		switch of, what, _ := cutLast(name, '.'); what {
 		case "list":
+			if n, err := s.w.lstat(path.Join(dpkgInfo, name)); err == nil {
+				plain, arch, _ := strings.Cut(of, ":") // the architecture is told where there may be several
+				s.unpacked[s.dpkg.resource(plain, arch)] = time.Unix(0, n.Mtime)
+			}
 			err = s.lines(path.Join(dpkgInfo, name), func(p string) {
 				s.shipped[p] = of
 				if strings.HasPrefix(p, "/usr/share/") {
@@ -158,58 +166,4 @@ func (s *scanner) askedOfApt() (map[string]bool, error) {
 		})
 	}
 	return asked, err
-}
-
-// A dpkgLog is when dpkg worked, as far as its log goes back.
-type dpkgLog struct {
-	// done is when each package was last brought to where it is, by its resource.
-	done map[string]time.Time
-	runs []span // in the order of their beginnings
-}
-
-type span struct{ from, to time.Time }
-
-// readLog reads dpkg's log.
-func (s *scanner) readLog() (*dpkgLog, error) {
-	l := &dpkgLog{done: map[string]time.Time{}}
-	files, err := s.logs("/var/log/dpkg.log")
-	for _, file := range files {
-		first := true
-		s.logLines(file, func(line string) {
-			if len(line) < len(time.DateTime)+2 {
-				return
-			}
-			at, err := time.ParseInLocation(time.DateTime, line[:len(time.DateTime)], time.Local)
-			if err != nil {
-				return
-			}
-			did := strings.Fields(line[len(time.DateTime):])
-			if first || did[0] == "startup" {
-				l.runs = append(l.runs, span{at, at})
-			}
-			first = false
-			l.runs[len(l.runs)-1].to = at
-			if len(did) > 2 && did[0] == "status" && did[1] == dpkgInstalled {
-				name, arch, _ := strings.Cut(did[2], ":")
-				if resource := s.dpkg.resource(name, arch); at.After(l.done[resource]) {
-					l.done[resource] = at
-				}
-			}
-		})
-	}
-	sort.Slice(l.runs, func(i, j int) bool { return l.runs[i].from.Before(l.runs[j].from) })
-	return l, err
-}
-
-// ran says whether dpkg was at work in the second of a time: what was written then, scripts of
-// packages wrote.
-func (l *dpkgLog) ran(at time.Time) bool {
-	at = at.Truncate(time.Second)
-	after := sort.Search(len(l.runs), func(i int) bool { return l.runs[i].from.After(at) })
-	for i := after - 1; i >= 0 && i >= after-3; i-- { // runs do not overlap, but for their ends
-		if !at.After(l.runs[i].to) {
-			return true
-		}
-	}
-	return false
 }

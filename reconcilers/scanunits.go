@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // helperState is what deb-systemd-helper remembers of how packages left their units.
@@ -49,7 +50,48 @@ func (s *scanner) units() ([]Proposal, error) {
 		}
 	}
 	more, err := s.unitLinks(unitDir, state, left)
-	return append(all, more...), err
+	if err != nil {
+		return nil, err
+	}
+	users, err := s.userLinks(userUnitDir)
+	return slices.Concat(all, more, users), err
+}
+
+// userUnitDir is where an administrator's units for the managers of all users are, and the links
+// that enable them.
+const userUnitDir = "/etc/systemd/user"
+
+// userLinks lists the links there that no package's script made.
+func (s *scanner) userLinks(dir string) ([]Proposal, error) {
+	names, err := s.w.namesIn(dir)
+	slices.Sort(names)
+	var all []Proposal
+	for _, name := range names {
+		p := path.Join(dir, name)
+		n, err := s.w.look(p)
+		if err != nil {
+			return nil, err
+		}
+		left, err := s.w.look(strings.Replace(p, userUnitDir, "/var/lib/systemd/deb-systemd-user-helper-enabled", 1))
+		if err != nil {
+			return nil, err
+		}
+		if n.Type == Dir && isWantsDir(name) {
+			more, err := s.userLinks(p)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, more...)
+		}
+		if n.Type == Link && left.Type == Absent && s.owner(p) == "" && !s.log.ran(time.Unix(0, n.Mtime)) {
+			why := "enabled for the managers of all users"
+			if string(n.Target) == "/dev/null" {
+				why = "masked for the managers of all users"
+			}
+			all = append(all, Proposal{"link", p, why})
+		}
+	}
+	return all, err
 }
 
 // leftEnabled are the units that packages enabled when they were installed.
