@@ -22,7 +22,7 @@ func (a *app) scan(ctx context.Context, s *session) error {
 	}
 	world := reconcilers.NewWorld(s.host, nil)
 	defer world.Close()
-	found, err := reconcilers.Scan(ctx, world, kept(world, snap))
+	found, err := reconcilers.Scan(ctx, world, snap.Applied)
 	if err != nil {
 		return err
 	}
@@ -47,32 +47,6 @@ func (a *app) scan(ctx context.Context, s *session) error {
 	}
 	_, err = a.out.Write(laid)
 	return err
-}
-
-// kept says of a thing which key in force keeps it.
-func kept(w *reconcilers.World, snap *state.Snapshot) func(kind, id string) string {
-	paths, keys := map[string]string{}, map[scrolls.Key]bool{}
-	for _, was := range snap.Applied {
-		keys[was.Key] = true
-		if was.Sort == reconcilers.PathSort {
-			paths[was.Resource] = string(was.Key)
-		}
-		for _, p := range reconcilers.Keeps(w, was.Resource, was.Glyph) {
-			paths[p] = string(was.Key)
-		}
-	}
-	return func(kind, id string) string {
-		if by := paths[id]; by != "" {
-			return by
-		}
-		if by := paths["/etc/systemd/system/"+id]; kind == "service" && by != "" {
-			return by
-		}
-		if key := scrolls.MakeKey(kind, strings.Split(id, ":")...); keys[key] {
-			return string(key)
-		}
-		return ""
-	}
 }
 
 // A proposed is one glyph of a proposal.

@@ -33,17 +33,12 @@ func (m *maker) assemble() {
 			}
 		}
 		sort.SliceStable(removes, func(i, j int) bool { return removes[i].a.last > removes[j].a.last })
-		// What a unit is made of goes after every unit: a unit has to be stopped the way
-		// it was begun, though its file may have been written anew since.
-		isUnit := func(e entry) bool { return e.t.Sort == reconcilers.UnitSort }
-		if slices.ContainsFunc(removes, isUnit) {
-			sort.SliceStable(removes, func(i, j int) bool { return !removes[i].t.HoldsUnit() && removes[j].t.HoldsUnit() })
-		}
 		sort.SliceStable(sets, func(i, j int) bool { return sets[i].a.at < sets[j].a.at })
-		turns := make([]*reconcilers.Turn, 0, len(removes)+len(sets))
+		turns := make([]*reconcilers.Turn, 0, len(removes)+len(sets)+len(left))
 		for _, e := range slices.Concat(removes, sets, left) {
 			turns = append(turns, e.t)
 		}
+		reconcilers.StopBeforeFiles(turns[:len(removes)])
 		m.fit(leaf, turns)
 		for _, t := range leaf.Turns {
 			m.call(t)

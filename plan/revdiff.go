@@ -32,9 +32,6 @@ type AttrChange struct {
 	Sensitive bool   `json:"sensitive"`
 }
 
-// secretShown stands for a sensitive value.
-const secretShown = "(secret)"
-
 type declaredGlyph struct {
 	leaf  string
 	glyph *scrolls.Glyph

@@ -60,14 +60,18 @@ var fileKind = Kind{
 		Check:    checkFile, Canonical: canonicalFile,
 		Surface: func(a scrolls.Attrs) (string, bool) { return str(a, "path"), true },
 	},
-	base: &base{typ: File, make: makeFileNode},
+	base:   &base{typ: File, make: makeFileNode},
+	hidden: contentAttrs,
 }
+
+// contentAttrs are the attributes that may say what a file holds.
+var contentAttrs = []string{"content", "content_base64", "source"}
 
 func checkFile(a scrolls.Attrs) []scrolls.Problem {
 	problems := append(checkPath("path", str(a, "path")), checkMode(a)...)
 	problems = append(problems, checkValidate(a)...)
 	var given []string
-	for _, name := range []string{"content", "content_base64", "source"} {
+	for _, name := range contentAttrs {
 		if _, ok := a[name]; ok {
 			given = append(given, name)
 		}

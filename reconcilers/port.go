@@ -24,6 +24,9 @@ type Kind struct {
 	triggers func(*scrolls.Glyph) []Trigger
 	// keeps lists the paths that a glyph of another sort than paths keeps.
 	keeps func(*scrolls.Glyph) []string
+	// hidden are the attributes that sensitive = true hides, beside those that are sensitive
+	// by themselves.
+	hidden []string
 	// shape is how the key is written, for the docs, where not every argument is in it.
 	shape string
 }
@@ -246,6 +249,15 @@ func KindOf(name string) (Kind, bool) {
 // NeedsPlace says whether what a glyph declares is to be there: one that only wants
 // something to be gone from a file needs neither the file nor a directory for it.
 func NeedsPlace(g *scrolls.Glyph) bool { return !takesAway(g.Attrs) }
+
+// HiddenAttrs names the attributes of a glyph that are not to be shown.
+func HiddenAttrs(g *scrolls.Glyph) []string {
+	if marked, _ := g.Attrs["sensitive"].(bool); !marked {
+		return g.Secret
+	}
+	kind, _ := KindOf(g.Kind)
+	return slices.Concat(g.Secret, kind.hidden)
+}
 
 // Keeps lists the paths that a glyph keeps beside its resource: what they lie in is
 // needed while it is in force.

@@ -8,7 +8,11 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"time"
+
+	"golem/scrolls"
+	"golem/state"
 )
 
 // A Proposal is one thing that differs from what the host's packages would have.
@@ -30,9 +34,9 @@ type Scanned struct {
 // Scan looks through a Debian host for what somebody made of it: packages that were
 // installed by hand or are held, users, groups and memberships that no package made, files in
 // /etc and /usr/local that no package has, files of packages that were changed since, crontabs,
-// and units that are not enabled as their package left them. It only reads. mine says what
-// golem has in force on a path, or of another key; "" for nothing.
-func Scan(ctx context.Context, w *World, mine func(kind, id string) string) (*Scanned, error) {
+// and units that are not enabled as their package left them. It only reads. What golem has in
+// force, applied, is left out.
+func Scan(ctx context.Context, w *World, applied []state.Applied) (*Scanned, error) {
 	if !w.Host.Live() || !w.Host.systemd() {
 		return nil, errors.New("scan the host: that needs a Debian host that systemd runs, and no other root")
 	}
@@ -44,6 +48,7 @@ func Scan(ctx context.Context, w *World, mine func(kind, id string) string) (*Sc
 	if err != nil {
 		return nil, fmt.Errorf("scan the host: %w", err)
 	}
+	mine := inForceOn(w, applied)
 	s := &scanner{ctx: ctx, w: w, found: &Scanned{}, golem: own, dpkg: d.real, mine: mine, bulks: map[string]bool{}}
 	if err := s.read(); err != nil {
 		return nil, fmt.Errorf("scan the host: %w", err)
@@ -64,6 +69,34 @@ func Scan(ctx context.Context, w *World, mine func(kind, id string) string) (*Sc
 	return s.found, nil
 }
 
+// inForceOn says of a thing that a scan came upon which key in force has it: by its path, or
+// by its kind and id; "" for none.
+func inForceOn(w *World, applied []state.Applied) func(kind, id string) string {
+	paths, keys := map[string]string{}, map[scrolls.Key]bool{}
+	for _, was := range applied {
+		keys[was.Key] = true
+		if was.Sort == PathSort {
+			paths[was.Resource] = string(was.Key)
+		}
+		for _, p := range Keeps(w, was.Resource, was.Glyph) {
+			paths[p] = string(was.Key)
+		}
+	}
+	return func(kind, id string) string {
+		if by := paths[id]; by != "" {
+			return by
+		}
+		if by := paths[unitDir+"/"+id]; kind == serviceKind.Name && by != "" {
+			return by
+		}
+		if key := scrolls.MakeKey(kind, strings.Split(id, ":")...); keys[key] {
+			return string(key)
+		}
+		return ""
+	}
+}
+
+// A scanner is one look through a host.
 type scanner struct {
 	ctx   context.Context
 	w     *World

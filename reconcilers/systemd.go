@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -311,8 +312,26 @@ func holdsUnits(p string) bool {
 	return false
 }
 
-// HoldsUnit says whether the turn is about a file that a unit is made of.
-func (t *Turn) HoldsUnit() bool { return t.Sort == PathSort && holdsUnits(t.Resource) }
+// StopBeforeFiles puts a leaf's removes of files that units are made of behind its removes of
+// units: a unit has to be stopped the way it was begun, though its file may have been written
+// anew since. The order is else left as it is.
+func StopBeforeFiles(removes []*Turn) {
+	if !slices.ContainsFunc(removes, func(t *Turn) bool { return t.Sort == UnitSort }) {
+		return
+	}
+	slices.SortStableFunc(removes, func(a, b *Turn) int {
+		switch x, y := a.holdsUnit(), b.holdsUnit(); {
+		case x == y:
+			return 0
+		case y:
+			return -1
+		}
+		return 1
+	})
+}
+
+// holdsUnit says whether the turn is about a file that a unit is made of.
+func (t *Turn) holdsUnit() bool { return t.Sort == PathSort && holdsUnits(t.Resource) }
 
 // rereadUnits has systemd read its files again, if they changed since it did. It must
 // run before anything is started or enabled, never before something is stopped: that
