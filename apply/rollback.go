@@ -3,6 +3,7 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -58,7 +59,10 @@ func FindTarget(h history, lineage string, back Back, interrupted bool) (*Target
 	}
 	to := back.To
 	if to == 0 {
-		if to = before(all, interrupted); to == 0 {
+		if to, err = before(all, wholeIn(h, lineage), interrupted); err != nil {
+			return nil, err
+		}
+		if to == 0 {
 			return nil, &NoTargetError{lineage, "there is no settled revision before the current one", "golem rollback --to REV goes to any of golem history; golem destroy takes back everything"}
 		}
 	}
@@ -89,36 +93,85 @@ func FindTarget(h history, lineage string, back Back, interrupted bool) (*Target
 	return t, nil
 }
 
+// A whole says of a revision that goes back whether all of the lineage went, and not only
+// what --target and --exclude chose.
+type whole func(rev *state.Revision) (bool, error)
+
+// wholeIn looks at what the revision declares: all went back where that is what its target
+// declares.
+func wholeIn(h history, lineage string) whole {
+	return func(rev *state.Revision) (bool, error) {
+		is, err := h.Revision(lineage, rev.Number)
+		if err != nil {
+			return false, err
+		}
+		was, err := h.Revision(lineage, rev.Run.Target)
+		if errors.Is(err, state.ErrMissing) {
+			return true, nil // it was pruned: there is nothing before it to go back to
+		}
+		if err != nil {
+			return false, err
+		}
+		return maps.Equal(declaredIn(is), declaredIn(was)), nil
+	}
+}
+
+// declaredIn are the glyphs that a revision declares, by key.
+func declaredIn(rev *state.Revision) map[scrolls.Key]scrolls.ContentID {
+	all := map[scrolls.Key]scrolls.ContentID{}
+	for _, d := range rev.Declared {
+		for _, g := range d.Glyphs {
+			all[g.Key] = reconcilers.CID(g)
+		}
+	}
+	return all
+}
+
 // before is the settled revision before the current one; 0 for none. Revisions that go
 // back are passed over, with all that they took back: the host is then as their own
-// target left it (design: "Rollback is not undeclare"). all are a lineage's, in order.
-func before(all []*state.Revision, interrupted bool) int {
+// target left it (design: "Rollback is not undeclare"). Where only a part went back, the
+// next rollback goes where all would have. all are a lineage's, in order.
+func before(all []*state.Revision, whole whole, interrupted bool) (int, error) {
 	at := newest(all)
+	var err error
 	if interrupted {
 		at++ // the revision that the interrupted run will be
 	} else if at > 0 {
 		if last := numbered(all, at); last.Run.Command == state.CommandRollback && last.Outcome != Settled {
-			return last.Run.Target // it is not there yet
+			return last.Run.Target, nil // it is not there yet
 		}
-		at = arrived(all, at)
+		if at, err = arrived(all, whole, at); err != nil {
+			return 0, err
+		}
+		for rev := numbered(all, at); rev != nil && rev.Run.GoesBack(); rev = numbered(all, at) {
+			if at, err = arrived(all, whole, at-1); err != nil {
+				return 0, err
+			}
+		}
 	}
 	for at--; at > 0; at-- {
-		at = arrived(all, at)
+		if at, err = arrived(all, whole, at); err != nil {
+			return 0, err
+		}
 		if rev := numbered(all, at); rev == nil {
-			return 0 // it was pruned, and so was all before it
+			return 0, nil // it was pruned, and so was all before it
 		} else if rev.Outcome == Settled {
-			return at
+			return at, nil
 		}
 	}
-	return 0
+	return 0, nil
 }
 
-// arrived follows revisions that go back to the one whose state they brought.
-func arrived(all []*state.Revision, at int) int {
+// arrived follows revisions that go back to the one whose state they brought: to one that
+// does not go back, or that goes back with a part.
+func arrived(all []*state.Revision, whole whole, at int) (int, error) {
 	for {
 		rev := numbered(all, at)
 		if rev == nil || !rev.Run.GoesBack() {
-			return at
+			return at, nil
+		}
+		if went, err := whole(rev); err != nil || !went {
+			return at, err
 		}
 		at = rev.Run.Target
 	}

@@ -3,6 +3,7 @@ package apply_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -49,7 +50,8 @@ func (h fakeHistory) Revision(_ string, n int) (*state.Revision, error) {
 
 // What a rollback without a revision goes to: history is written as a (apply), p
 // (partial), r (rolled back whole), c (recovered), d (destroy), and a digit for a rollback
-// to that revision; B and the like for one that came to no good end.
+// to that revision; B and the like for one that came to no good end; v and w for a part that
+// went back to 2 and to 3.
 func TestRollbackGoesToTheSettledRevisionBeforeTheCurrentOne(t *testing.T) {
 	for _, c := range []struct {
 		history     string
@@ -75,7 +77,13 @@ func TestRollbackGoesToTheSettledRevisionBeforeTheCurrentOne(t *testing.T) {
 		{"aad", false, 2},
 		{"aad2", false, 1},
 		{"aaaB", false, 2}, // it did not arrive: the same place again
-		{"aa", true, 2},    // the interrupted run is a revision before the rollback begins
+		{"aaav", false, 2}, // the rest of what began to go back
+		{"aaavv", false, 2},
+		{"aaav2", false, 1},
+		{"aaaav2w", false, 1}, // from 2, where all went, a part went to 3
+		{"aaava", false, 4},   // there is nothing else like it to go back to
+		{"aaava4", false, 2},
+		{"aa", true, 2}, // the interrupted run is a revision before the rollback begins
 		{"a", true, 1},
 		{"aaa2", true, 2},
 	} {
@@ -91,8 +99,12 @@ func TestRollbackGoesToTheSettledRevisionBeforeTheCurrentOne(t *testing.T) {
 				rev.Outcome = "recovered"
 			case r == 'd':
 				rev.Run.Command = "destroy"
+			case r == 'v', r == 'w':
+				rev.Run.Command, rev.Run.Target = state.CommandRollback, int(r-'v')+2
+				rev.Declared = []state.Declared{{Leaf: "web", Glyphs: []*scrolls.Glyph{fileGlyph(fmt.Sprintf("/of/%d", i+1), "")}}}
 			case r >= '1' && r <= '9':
 				rev.Run.Command, rev.Run.Target = state.CommandRollback, int(r-'0')
+				rev.Declared = h[rev.Run.Target-1].Declared
 			case r >= 'A' && r <= 'Z':
 				rev.Run.Command, rev.Run.Target, rev.Outcome = state.CommandRollback, int(r-'A')+1, "partial"
 			}

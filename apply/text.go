@@ -40,8 +40,12 @@ func (r *Report) Text(out *plan.Printer) error {
 		}
 	}
 	if leaves > 0 {
-		fmt.Fprintf(b, "%s  %s with nothing to do: %s as the scroll says\n", out.Faint("unchanged  "),
-			plan.Count(leaves, "leaf", "leaves"), plan.Count(glyphs, "glyph is", "glyphs are"))
+		as := "as the scroll says"
+		if r.Plan.Back != 0 {
+			as = fmt.Sprintf("as revision %d declared", r.Plan.Back)
+		}
+		fmt.Fprintf(b, "%s  %s with nothing to do: %s %s\n", out.Faint("unchanged  "),
+			plan.Count(leaves, "leaf", "leaves"), plan.Count(glyphs, "glyph is", "glyphs are"), as)
 	}
 	r.units(out, b)
 	for _, sentence := range r.LeftOut.Sentences() {

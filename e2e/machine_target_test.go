@@ -95,7 +95,6 @@ func TestPartsOnARealHost(t *testing.T) {
 	stays("only users", "! id dora")
 
 	// A part is destroyed; what is left of it is in force, and goes with the rest.
-	says(t, m.golem(1, "rollback", "--target", "conf").stderr, "there is no flag --target")
 	m.destroy("--exclude", "service:*", "--exclude", "acct", "--exclude", "apt:law-u")
 	stays("destroyed but for the services", "grep -qx found=1 /etc/law.conf", "! dpkg -s law-a")
 	saysAll(t, m.golem(0, "state", "list").stdout, "service:law-u.service", "service:law-busy.service", "process:law-own", "apt:law-u")
