@@ -134,10 +134,19 @@ func TestASecretThatIsSpelledOutStandsInNoSnippet(t *testing.T) {
 		"a variable's value": "variable \"pw\" {\n  type = number\n  default = \"" + theSecret + "\"\n  sensitive = true\n}\n",
 		"a validation": secretVariable[strings.Index(secretVariable, "variable"):strings.LastIndex(secretVariable, "}")] +
 			"  validation {\n    condition = length(var.pw) > 99\n    error_message = \"${var.pw} is too short.\"\n  }\n}\n",
-		"a password": "user \"ann\" { password = [\"" + theSecret + "\"] }\n",
-		"a local":    "locals {\n  a = upper([sensitive(\"" + theSecret + "\")])\n}\nfile \"/etc/a\" { content = local.a }\n",
-		"a for_each": "file \"a\" {\n  for_each = [sensitive(\"" + theSecret + "\")]\n  path = each.value\n  content = \"\"\n}\n",
-		"a key":      "file \"a\" {\n  for_each = toset([sensitive(\"" + theSecret + "\")])\n  path = \"/etc/${each.key}\"\n  content = \"\"\n}\n",
+		"a password":           "user \"ann\" { password = [\"" + theSecret + "\"] }\n",
+		"a local":              "locals {\n  a = upper([sensitive(\"" + theSecret + "\")])\n}\nfile \"/etc/a\" { content = local.a }\n",
+		"a for_each":           "file \"a\" {\n  for_each = [sensitive(\"" + theSecret + "\")]\n  path = each.value\n  content = \"\"\n}\n",
+		"a key":                "file \"a\" {\n  for_each = toset([sensitive(\"" + theSecret + "\")])\n  path = \"/etc/${each.key}\"\n  content = \"\"\n}\n",
+		"an open quote":        "file \"/etc/a\" {\n  content = \"" + theSecret + "\n  sensitive = true\n}\n",
+		"a quote too late":     "file \"/etc/a\" {\n  content = " + theSecret + "\"\n  sensitive = true\n}\n",
+		"single quotes":        "variable \"pw\" {\n  default = '" + theSecret + "'\n  sensitive = true\n}\n",
+		"no equals sign":       "user \"ann\" {\n  password \"" + theSecret + "\"\n}\n",
+		"no brackets":          "locals {\n  a = sensitive \"" + theSecret + "\"\n}\n",
+		"a label without end":  "variable \"pw {\n  sensitive = true\n  default = \"" + theSecret + "\"\n}\n",
+		"an open brace":        "file \"/etc/a\" {\n  sensitive = true\n  content = <<EOT\nkey \"a\" {\n" + theSecret + " ${ x\n}\nEOT\n}\n",
+		"all on one line":      "variable \"pw\" { sensitive = true default = \"" + theSecret + "\" }\n",
+		"a list without comma": "command \"a\" {\n  sensitive = true\n  run = [\"a\" \"" + theSecret + "\"]\n}\n",
 	} {
 		s.declare(t, "name = \"web\"\n"+scroll)
 		a := s.run(t, 1, "plan")

@@ -89,13 +89,17 @@ func excerpt(file *hcl.File, d *hcl.Diagnostic) *hcl.File {
 	by := len(lines) - start
 	d.Subject, d.Context = moved(d.Subject, by, start, end), moved(d.Context, by, start, end)
 	text := append(lines, printable(src[start:end])...)
-	for _, veil := range veils(file, start, end) {
+	var nav any = movedNav{file.Nav, by}
+	for _, veil := range veils(file, d, start, end) {
 		text = veil.draw(text, by, d)
+		if _, ok := d.Extra.(badSyntax); ok {
+			nav = nil // a value may have been read for a label
+		}
 	}
 	if end < last {
 		text = append(bytes.TrimRight(text, "\r\n"), " …\n"...)
 	}
-	return &hcl.File{Bytes: text, Nav: movedNav{file.Nav, by}}
+	return &hcl.File{Bytes: text, Nav: nav}
 }
 
 const (

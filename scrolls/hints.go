@@ -32,6 +32,9 @@ var (
 		"providers":  otherBlocks["provider"],
 		"version":    "golem fetches no modules: the directory beside the scroll is the version.",
 		"ephemeral":  otherBlocks["ephemeral"],
+
+		"prevent_destroy": "Write protect = true.",
+		"ignore_changes":  "What is not written is not compared.",
 	}
 	otherNames = map[string]string{
 		"count":     "There is no count: for_each has each.key.",

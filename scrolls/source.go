@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -48,7 +49,9 @@ func parseFile(src []byte, name string) (*hcl.File, hcl.Diagnostics) {
 		}}
 	}
 	file, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
+	diags = firstQuote(diags)
 	for _, d := range diags {
+		d.Extra = badSyntax{}
 		if d.Summary == "Invalid escape sequence" {
 			d.Detail += ` A backslash itself is written twice, as in "\\d+".`
 		}
@@ -68,6 +71,17 @@ func parseFile(src []byte, name string) (*hcl.File, hcl.Diagnostics) {
 			Detail: "A number has at most about 300 digits.", Subject: literal.SrcRange.Ptr(),
 		}}
 	})...)
+}
+
+// firstQuote leaves of the strings without an end only the first: the parser goes on about
+// every line behind it, and what stands there is inside out.
+func firstQuote(diags hcl.Diagnostics) hcl.Diagnostics {
+	found := false
+	return slices.DeleteFunc(diags, func(d *hcl.Diagnostic) bool {
+		again := found && d.Summary == "Invalid multi-line string"
+		found = found || d.Summary == "Invalid multi-line string"
+		return again
+	})
 }
 
 // explainLabels says what to write where a label was to be worked out.

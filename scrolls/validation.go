@@ -93,8 +93,8 @@ func (l *loader) validationMessage(v *variable, block *hclsyntax.Block, expr hcl
 	switch {
 	case text.IsMarked():
 		detail += " The message for it is sensitive, and not shown."
-	case !text.IsNull() && text.IsKnown() && text.Type() == cty.String:
-		detail = text.AsString()
+	case !text.IsNull() && text.IsKnown() && text.Type() == cty.String && strings.TrimSpace(text.AsString()) != "":
+		detail = strings.TrimSpace(text.AsString()) // a heredoc ends in a newline
 		if v.call != nil {
 			detail += fmt.Sprintf(" The condition stands at %s.", place)
 		}

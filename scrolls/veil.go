@@ -12,13 +12,17 @@ import (
 // A veil is a part of a file that no snippet shows: a sensitive value as it is written.
 type veil struct{ from, to int }
 
-// veils are those of a file that reach into the bytes from start to end, last first.
-func veils(file *hcl.File, start, end int) []veil {
+// veils are those of a file that reach into the bytes from start to end, which a diagnostic
+// is about, last first.
+func veils(file *hcl.File, d *hcl.Diagnostic, start, end int) []veil {
 	body, ok := file.Body.(*hclsyntax.Body)
 	if !ok {
 		return nil
 	}
 	var all []veil
+	if _, ok := d.Extra.(badSyntax); ok {
+		all = unreadable(file.Bytes, start, end)
+	}
 	add := func(at hcl.Range) {
 		if at.Start.Byte < end && at.End.Byte > start {
 			all = append(all, veil{max(at.Start.Byte, start), min(at.End.Byte, end)})
@@ -48,11 +52,22 @@ func veils(file *hcl.File, start, end int) []veil {
 		}
 	}
 	walk(body)
-	all = slices.DeleteFunc(slices.Clone(all), func(v veil) bool {
-		return slices.ContainsFunc(all, func(w veil) bool { return w != v && w.from <= v.from && v.to <= w.to })
-	})
-	slices.SortFunc(all, func(a, b veil) int { return cmp.Compare(b.from, a.from) })
-	return slices.Compact(all)
+	return joined(all)
+}
+
+// joined makes one veil of those that overlap, and puts the last first.
+func joined(all []veil) []veil {
+	slices.SortFunc(all, func(a, b veil) int { return cmp.Compare(a.from, b.from) })
+	var out []veil
+	for _, v := range all {
+		if n := len(out); n > 0 && v.from < out[n-1].to {
+			out[n-1].to = max(out[n-1].to, v.to)
+		} else {
+			out = append(out, v)
+		}
+	}
+	slices.Reverse(out)
+	return out
 }
 
 // secretNames are the arguments that are sensitive whatever stands beside them: a user's.

@@ -15,6 +15,7 @@ scroll "a" {
     content    = ""
     count      = 1
     depends_on = [file.x]
+    prevent_destroy = true
     lifecycle {
       prevent_destroy = true
     }
