@@ -135,12 +135,22 @@ func (s *Systemd) dropIns(name string) string {
 // units want each other; dirs relative to the directory.
 func (s *Systemd) links(dir string) map[string]string {
 	found := map[string]string{}
-	for _, pattern := range []string{"/*", "/*.wants/*", "/*.requires/*", "/*.upholds/*"} {
-		names, _ := filepath.Glob(s.Root + dir + pattern)
-		for _, name := range names {
-			if target, err := os.Readlink(name); err == nil {
-				found[strings.TrimPrefix(name, s.Root+dir+"/")] = target
+	collect := func(below string) []os.DirEntry {
+		entries, _ := os.ReadDir(s.Root + path.Join(dir, below)) // none where there is no such directory
+		for _, e := range entries {
+			at := path.Join(below, e.Name())
+			if e.Type()&os.ModeSymlink == 0 {
+				continue
 			}
+			if target, err := os.Readlink(s.Root + path.Join(dir, at)); err == nil {
+				found[at] = target
+			}
+		}
+		return entries
+	}
+	for _, e := range collect("") {
+		if e.IsDir() && slices.Contains([]string{".wants", ".requires", ".upholds"}, path.Ext(e.Name())) {
+			collect(e.Name())
 		}
 	}
 	return found
