@@ -11,73 +11,28 @@ import (
 )
 
 // gather sorts declared and dropped glyphs by the resource they are about and the
-// leaf whose turn it is.
-func (m *maker) gather(glyphs []*scrolls.Glyph) {
-	declared, movedTo := map[scrolls.Key]*scrolls.Glyph{}, map[scrolls.Key]*scrolls.Glyph{}
+// leaf whose turn it is, and tells the world what will be in force when the run is over.
+func (m *maker) gather() {
 	m.plan.declares = map[string]*scrolls.Glyph{}
 	m.plan.inForce = map[scrolls.Key]*scrolls.Glyph{}
 	m.plan.claims = map[string][]scrolls.Key{}
-	for i, g := range glyphs {
+	declared, movedTo := map[scrolls.Key]*scrolls.Glyph{}, map[scrolls.Key]*scrolls.Glyph{}
+	for i, g := range m.glyphs {
 		declared[g.Key] = g
 		if g.MovedFrom != "" {
 			movedTo[g.MovedFrom] = g
 		}
-		m.plan.inForce[g.Key] = g
-		spot := m.spots[g]
-		kind, _ := reconcilers.KindOf(g.Kind)
-		if kind.Sort != reconcilers.PathSort {
-			m.plan.declares[reconcilers.RecordKey(kind.Sort, spot.Resource)] = g
-		} else {
-			m.plan.claims[spot.Resource] = append(m.plan.claims[spot.Resource], g.Key)
-		}
-		a := m.thing(kind.Sort, spot.Resource).ask(m.leafAt[g.Leaf])
-		if len(a.set) == 0 {
-			a.at = i
-		}
-		a.set = append(a.set, g)
-		if len(spot.Via) > 0 {
-			a.via[g.Key] = spot.Via
-		}
-		if reconcilers.NeedsPlace(g) {
-			m.plan.needed = append(m.plan.needed, NeedName(kind.Sort, spot.Resource))
-		}
-		m.plan.needed = append(m.plan.needed, reconcilers.Keeps(m.w, spot.Resource, g)...)
+		m.gatherDeclared(g, i)
 	}
 	for i := len(m.snap.Applied) - 1; i >= 0; i-- { // newest first
 		was := m.snap.Applied[i]
 		if was.Lineage != m.in.Lineage || !m.picks.Has(was.Key) {
-			if reconcilers.NeedsPlace(was.Glyph) {
-				m.plan.needed = append(m.plan.needed, NeedName(was.Sort, was.Resource))
-			}
-			m.plan.needed = append(m.plan.needed, reconcilers.Keeps(m.w, was.Resource, was.Glyph)...)
-			m.plan.declares[reconcilers.RecordKey(was.Sort, was.Resource)] = was.Glyph
-			m.plan.inForce[was.Key] = was.Glyph
-			if was.Sort == reconcilers.PathSort {
-				m.plan.claims[was.Resource] = append(m.plan.claims[was.Resource], was.Key)
-			}
+			m.gatherUntouched(was)
 			continue
 		}
 		g := declared[was.Key]
-		if g != nil && m.spots[g].Resource == was.Resource {
-			continue
-		}
-		x := m.thing(was.Sort, was.Resource)
-		turn := m.dropTurn(x, was)
-		if g != nil {
-			turn = min(turn, m.leafAt[g.Leaf]) // taken off here before it is put on there
-		}
-		if next := movedTo[was.Key]; g == nil && next != nil && m.spots[next].Resource == was.Resource {
-			turn = m.leafAt[next.Leaf] // the new key stands where the old one did
-		}
-		a := x.ask(turn)
-		if g == nil && was.Glyph.OnUndeclare == "leave" {
-			a.leave[was.Key] = was.Glyph
-		} else {
-			a.drop[was.Key] = was.Glyph
-		}
-		a.last = max(a.last, was.Step)
-		if g != nil {
-			a.moves[was.Key] = true
+		if g == nil || m.spots[g].Resource != was.Resource {
+			m.gatherDropped(was, g, movedTo[was.Key])
 		}
 	}
 	for _, x := range m.things {
@@ -86,6 +41,70 @@ func (m *maker) gather(glyphs []*scrolls.Glyph) {
 	slices.Sort(m.plan.needed)
 	m.w.Needed, m.w.Declares, m.w.InForce, m.w.Claims = m.plan.Needed, m.plan.Declares, m.plan.InForce, m.plan.Claims
 	m.w.Placed = true
+}
+
+// gatherDeclared takes in a declared glyph, which stands at a place in the scroll's order.
+func (m *maker) gatherDeclared(g *scrolls.Glyph, place int) {
+	m.plan.inForce[g.Key] = g
+	spot := m.spots[g]
+	kind, _ := reconcilers.KindOf(g.Kind)
+	if kind.Sort != reconcilers.PathSort {
+		m.plan.declares[reconcilers.RecordKey(kind.Sort, spot.Resource)] = g
+	} else {
+		m.plan.claims[spot.Resource] = append(m.plan.claims[spot.Resource], g.Key)
+	}
+	a := m.thing(kind.Sort, spot.Resource).ask(m.leafAt[g.Leaf])
+	if len(a.set) == 0 {
+		a.at = place
+	}
+	a.set = append(a.set, g)
+	if len(spot.Via) > 0 {
+		a.via[g.Key] = spot.Via
+	}
+	m.need(kind.Sort, spot.Resource, g)
+}
+
+// gatherUntouched takes in a glyph in force that this run leaves alone: another lineage's, or
+// one that is left out of it.
+func (m *maker) gatherUntouched(was state.Applied) {
+	m.need(was.Sort, was.Resource, was.Glyph)
+	m.plan.declares[reconcilers.RecordKey(was.Sort, was.Resource)] = was.Glyph
+	m.plan.inForce[was.Key] = was.Glyph
+	if was.Sort == reconcilers.PathSort {
+		m.plan.claims[was.Resource] = append(m.plan.claims[was.Resource], was.Key)
+	}
+}
+
+// need notes what has to be there for a glyph that is in force when the run is over.
+func (m *maker) need(sort, resource string, g *scrolls.Glyph) {
+	if reconcilers.NeedsPlace(g) {
+		m.plan.needed = append(m.plan.needed, NeedName(sort, resource))
+	}
+	m.plan.needed = append(m.plan.needed, reconcilers.Keeps(m.w, resource, g)...)
+}
+
+// gatherDropped takes in a glyph that goes from a resource. Its key may be declared still, on
+// another resource (now), or have been given to another glyph with moved_from (next); both
+// are nil else.
+func (m *maker) gatherDropped(was state.Applied, now, next *scrolls.Glyph) {
+	x := m.thing(was.Sort, was.Resource)
+	turn := m.dropTurn(x, was)
+	if now != nil {
+		turn = min(turn, m.leafAt[now.Leaf]) // taken off here before it is put on there
+	}
+	if now == nil && next != nil && m.spots[next].Resource == was.Resource {
+		turn = m.leafAt[next.Leaf] // the new key stands where the old one did
+	}
+	a := x.ask(turn)
+	if now == nil && was.Glyph.OnUndeclare == "leave" {
+		a.leave[was.Key] = was.Glyph
+	} else {
+		a.drop[was.Key] = was.Glyph
+	}
+	a.last = max(a.last, was.Step)
+	if now != nil {
+		a.moves[was.Key] = true
+	}
 }
 
 // NeedName is how a resource stands in the list of what is needed.
@@ -200,6 +219,7 @@ func (m *maker) leftOn(x *thing) []*scrolls.Glyph {
 	return left
 }
 
+// thing is a resource in the plan, which begins to be in it here at the latest.
 func (m *maker) thing(sort, resource string) *thing {
 	name := reconcilers.RecordKey(sort, resource)
 	x := m.things[name]
@@ -214,6 +234,7 @@ func (m *maker) thing(sort, resource string) *thing {
 	return x
 }
 
+// ask is what a leaf wants of the thing, to be filled in.
 func (x *thing) ask(leaf int) *ask {
 	if x.asks[leaf] == nil {
 		x.asks[leaf] = &ask{

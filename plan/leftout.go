@@ -102,7 +102,7 @@ func (p *Plan) Whole(leaf string) bool { return p.LeftOut == nil || p.wholes[lea
 
 // displaced refuses a glyph that would take the place of one that is left out: that one
 // would go, and was not to be touched.
-func (m *maker) displaced(glyphs []*scrolls.Glyph) {
+func (m *maker) displaced() {
 	if m.picks == nil {
 		return
 	}
@@ -115,7 +115,7 @@ func (m *maker) displaced(glyphs []*scrolls.Glyph) {
 			held[reconcilers.RecordKey(a.Sort, a.Resource)] = a
 		}
 	}
-	for _, g := range glyphs {
+	for _, g := range m.glyphs {
 		kind, _ := reconcilers.KindOf(g.Kind)
 		was, taken := held[reconcilers.RecordKey(kind.Sort, m.spots[g].Resource)]
 		if !taken || was.Key == g.Key || kind.Sort == reconcilers.PathSort && !kind.IsBase() {

@@ -26,6 +26,7 @@ type maker struct {
 	picks   Picks                      // what the run is about
 	leaves  []*Leaf                    // gone ones first
 	leafAt  map[string]int
+	glyphs  []*scrolls.Glyph // declared, of those the run is about
 	spots   map[*scrolls.Glyph]reconcilers.Spot
 	sources map[scrolls.Key]int // place in the scroll, from 0
 	things  map[string]*thing
@@ -52,13 +53,26 @@ type ask struct {
 	via   map[scrolls.Key][]string
 	last  int64 // the newest step among the dropped, for the order of removal
 	at    int   // the first set glyph's place in the scroll
-	// movesTo names dropped keys that the same run sets elsewhere.
+	// moves names dropped keys that the same run sets elsewhere.
 	moves map[scrolls.Key]bool
 }
 
 // Make works out a plan. What is wrong with a glyph on this host comes back as
 // diagnostics, all of it at once.
 func Make(in Input) (*Plan, error) {
+	m, err := newMaker(in)
+	if err != nil {
+		return nil, err
+	}
+	for _, phase := range []func() error{m.recall, m.leaveOut, m.place, m.workOut, m.putInOrder, m.complete} {
+		if err := phase(); err != nil {
+			return nil, err
+		}
+	}
+	return m.plan, nil
+}
+
+func newMaker(in Input) (*maker, error) {
 	if in.Context == nil {
 		in.Context = context.Background()
 	}
@@ -77,43 +91,49 @@ func Make(in Input) (*Plan, error) {
 	if m.plan.policies = in.Policies; in.Scroll != nil {
 		m.plan.policies = in.Scroll.Policies
 	}
-	if err := m.recall(); err != nil {
-		return nil, err
-	}
-	if err := m.leaveOut(); err != nil {
-		return nil, err
-	}
+	return m, nil
+}
+
+// place finds the run's leaves and glyphs, and the resource that each glyph is about.
+func (m *maker) place() error {
 	m.listLeaves()
-	glyphs := m.claim()
-	m.locate(glyphs)
-	m.displaced(glyphs)
-	if err := m.mistakes(); err != nil {
-		return nil, err
-	}
-	m.gather(glyphs)
+	m.glyphs = m.claim()
+	m.locate()
+	m.displaced()
+	return m.mistakes()
+}
+
+// workOut works out every resource's turns, each resource's by itself.
+func (m *maker) workOut() error {
+	m.gather()
 	m.triggers()
 	m.listChecks()
 	m.recallDue()
 	m.work()
-	if err := m.mistakes(); err != nil {
-		return nil, err
-	}
+	return m.mistakes()
+}
+
+// putInOrder puts the turns into the order of the run, where each is fitted to what the
+// turns before it leave.
+func (m *maker) putInOrder() error {
 	m.assemble()
 	m.wave()
-	if err := m.mistakes(); err != nil {
-		return nil, err
-	}
+	return m.mistakes()
+}
+
+// complete adds what is told of the whole run, and refuses what it must not do.
+func (m *maker) complete() error {
 	m.retell()
 	m.checks()
 	m.stayDue()
 	m.adopts()
 	m.protect()
 	if err := m.mistakes(); err != nil {
-		return nil, err
+		return err
 	}
-	m.updates(glyphs)
+	m.updates()
 	m.plan.Leaves = m.leaves
-	return m.plan, nil
+	return nil
 }
 
 // recall reads the snapshot, as it will be once an interrupted run is settled.
@@ -280,6 +300,7 @@ func (m *maker) fail(r reconcilers.Request, err error) {
 	m.blame(g, p, other)
 }
 
+// mistakes are all that were noted up to here, as one error; nil for none.
 func (m *maker) mistakes() error {
 	if len(m.wrong) > 0 {
 		if err := m.in.Context.Err(); err != nil {
@@ -291,7 +312,7 @@ func (m *maker) mistakes() error {
 }
 
 // updates finds what lies outside the content id and differs from the journal.
-func (m *maker) updates(glyphs []*scrolls.Glyph) {
+func (m *maker) updates() {
 	noop := map[scrolls.Key]bool{}
 	for _, leaf := range m.leaves {
 		for _, t := range leaf.Turns {
@@ -301,7 +322,7 @@ func (m *maker) updates(glyphs []*scrolls.Glyph) {
 		}
 	}
 	m.plan.unchanged = len(noop)
-	for _, g := range glyphs {
+	for _, g := range m.glyphs {
 		was, ok := m.own[g.Key]
 		if ok && noop[g.Key] && (was.Leaf != g.Leaf || !sameWritten(was.Glyph, g)) {
 			m.plan.Updates = append(m.plan.Updates, Update{Key: g.Key, Leaf: g.Leaf, Glyph: g})
@@ -309,6 +330,7 @@ func (m *maker) updates(glyphs []*scrolls.Glyph) {
 	}
 }
 
+// sameWritten says whether two glyphs of one content id are written alike.
 func sameWritten(a, b *scrolls.Glyph) bool {
 	return a.Protect == b.Protect && a.OnUndeclare == b.OnUndeclare && slices.Equal(a.Secret, b.Secret) && reflect.DeepEqual(plainRefs(a.Attrs), plainRefs(b.Attrs))
 }

@@ -12,11 +12,11 @@ import (
 )
 
 // locate finds every glyph's resource.
-func (m *maker) locate(glyphs []*scrolls.Glyph) {
+func (m *maker) locate() {
 	m.spots = map[*scrolls.Glyph]reconcilers.Spot{}
 	declared := map[scrolls.Key]bool{}
 	bySort := map[string][]*scrolls.Glyph{}
-	for _, g := range glyphs {
+	for _, g := range m.glyphs {
 		declared[g.Key] = true
 		kind, _ := reconcilers.KindOf(g.Kind)
 		bySort[kind.Sort] = append(bySort[kind.Sort], g)
