@@ -19,8 +19,8 @@ func (a *app) rollbackCommand() *cli.Command {
 			"Without --to it is the settled revision before the current one; rollbacks\n" +
 			"and what they took back are passed over. The lineage is that of PATH, of\n" +
 			"--name, or the journal's only one. The scroll's files stay as they are: the\n" +
-			"next apply of them goes forward again. With --target and --exclude only a part\n" +
-			"goes back.\n" +
+			"next apply of them goes forward again. With --target and --exclude only a\n" +
+			"part goes back.\n" +
 			"Exit codes are those of apply.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "to", Usage: "go back to `REV`, as golem history has it: 4, or web@4"},

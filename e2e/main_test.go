@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -24,6 +25,9 @@ import (
 var tools string
 
 func TestMain(m *testing.M) {
+	if signal.Ignored(syscall.SIGHUP) { // as under nohup, which every golem would inherit
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	if holdLock() {
 		return
 	}
