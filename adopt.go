@@ -53,11 +53,11 @@ func (a *app) adopt(ctx context.Context, c *cli.Command) error {
 	defer world.Close()
 	var text strings.Builder
 	for _, id := range c.Args().Slice()[1:] {
-		attrs, err := reconcilers.Adopt(ctx, world, kind, id)
+		adopted, err := reconcilers.Adopt(ctx, world, kind, id)
 		if err != nil {
 			return err
 		}
-		text.Write(reconcilers.AdoptedText(kind, attrs))
+		text.Write(adopted.Text())
 		text.WriteByte('\n')
 	}
 	found := strings.TrimSuffix(text.String(), "\n")

@@ -29,13 +29,12 @@ func (a *app) scan(ctx context.Context, s *session) error {
 	p := &proposal{name: lineageName(s.host.Name()), notes: found.Notes}
 	for _, part := range found.Parts {
 		for _, one := range part.Proposals {
-			attrs, err := reconcilers.Adopt(ctx, world, one.Kind, one.ID)
+			adopted, err := reconcilers.Adopt(ctx, world, one.Kind, one.ID)
 			if err != nil {
 				p.notes = append(p.notes, err.Error())
 				continue
 			}
-			kind, _ := reconcilers.KindOf(one.Kind)
-			p.all = append(p.all, proposed{part.Leaf, kind.KeyOf(attrs), one.Why, string(reconcilers.AdoptedText(one.Kind, attrs))})
+			p.all = append(p.all, proposed{part.Leaf, adopted.Key(), one.Why, string(adopted.Text())})
 		}
 	}
 	if err := p.settle(ctx, s); err != nil {

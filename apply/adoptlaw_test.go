@@ -62,13 +62,13 @@ func (h *lawHost) adopted(t tester, ids map[string][]string) (text string, kinds
 	h.look(t, func(w *reconcilers.World) {
 		for _, kind := range slices.Sorted(maps.Keys(ids)) {
 			for _, id := range ids[kind] {
-				attrs, err := reconcilers.Adopt(context.Background(), w, kind, id)
+				adopted, err := reconcilers.Adopt(context.Background(), w, kind, id)
 				var refused *reconcilers.AdoptError
 				switch {
 				case errors.As(err, &refused):
 				case err == nil:
 					kinds[kind]++
-					b.Write(reconcilers.AdoptedText(kind, attrs))
+					b.Write(adopted.Text())
 				case !strings.Contains(err.Error(), "link"): // a dangling one, or one in a circle
 					t.Fatalf("adopt %s %s: %v", kind, id, err)
 				}

@@ -40,15 +40,26 @@ func wholeID(kind, id string) string {
 	return strings.Join(scrolls.Key(id).Parts(), ":") // a package may have an architecture
 }
 
-// AdoptedText spells what Adopt says as the block of a glyph.
-func AdoptedText(kind string, a scrolls.Attrs) []byte {
-	k, _ := KindOf(kind)
-	return scrolls.WriteGlyph(k.Kind, adoptedLabel(k, a), a)
+// An Adopted is what a glyph of a kind would declare of what is there.
+type Adopted struct {
+	Kind  Kind
+	Attrs scrolls.Attrs
+	// Secret is the attribute whose value not everybody may read on the host; "" for none. A file
+	// says so by itself.
+	Secret string
 }
+
+// Text is the block of the glyph.
+func (a *Adopted) Text() []byte {
+	return scrolls.WriteGlyph(a.Kind.Kind, adoptedLabel(a.Kind, a.Attrs), a.Attrs, a.Secret)
+}
+
+// Key is the glyph's key.
+func (a *Adopted) Key() scrolls.Key { return a.Kind.KeyOf(a.Attrs) }
 
 // Adopt says what a glyph of a kind would declare of what is there. id is the thing's name
 // as the host has it, or a key.
-func Adopt(ctx context.Context, w *World, kind, id string) (scrolls.Attrs, error) {
+func Adopt(ctx context.Context, w *World, kind, id string) (*Adopted, error) {
 	look := adopters[kind]
 	k, _ := KindOf(kind)
 	if look == nil {
@@ -70,7 +81,25 @@ func Adopt(ctx context.Context, w *World, kind, id string) (scrolls.Attrs, error
 	if problems := k.Check(attrs); len(problems) > 0 {
 		return nil, &AdoptError{kind, id, problems[0].Detail}
 	}
-	return attrs, nil
+	secret, err := w.secretPart(kind, attrs)
+	return &Adopted{k, attrs, secret}, err
+}
+
+// secretPart is the attribute of an edit that is part of a file which not everybody may read.
+// What is in the key is shown everywhere, so that it cannot be one.
+func (w *World) secretPart(kind string, a scrolls.Attrs) (string, error) {
+	part := map[string]string{regionKind.Name: "content", entryKind.Name: "value"}[kind]
+	if _, ok := a[part]; !ok {
+		return "", nil
+	}
+	at, err := w.resolve(str(a, "path"), true)
+	if err != nil {
+		return "", err
+	}
+	if n, err := w.look(at.real); err != nil || n.Mode&0o004 != 0 {
+		return "", err
+	}
+	return part, nil
 }
 
 // adoptNode looks at a path, and refuses another type.
@@ -85,7 +114,7 @@ func adoptNode(w *World, kind, p string, typ Type, keep int64) (Node, error) {
 	case n.Type == Absent:
 		return n, &AdoptError{kind, p, "there is nothing"}
 	case n.Type != typ:
-		return n, &AdoptError{kind, p, fmt.Sprintf("a %s is there", n.Type)}
+		return n, &AdoptError{kind, p, n.Type.noun() + " is there"}
 	}
 	return n, nil
 }

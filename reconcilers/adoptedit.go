@@ -30,7 +30,7 @@ func (w *World) editedFile(kind, id, p string) ([]byte, error) {
 	case n.Type == Absent:
 		return nil, &AdoptError{kind, id, "there is no file " + quote(p)}
 	case n.Type != File:
-		return nil, &AdoptError{kind, id, fmt.Sprintf("%s is a %s", quote(p), n.Type)}
+		return nil, &AdoptError{kind, id, quote(p) + " is " + n.Type.noun()}
 	case n.Size > maxEdit:
 		return nil, &AdoptError{kind, id, quote(p) + " is too large for an edit"}
 	}

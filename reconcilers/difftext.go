@@ -32,7 +32,7 @@ func KeptDiff(h *Host, blobs Blobs, k *state.Kept) (says, diff string, err error
 	case now.Type == Absent:
 		says = "nothing is there now"
 	case now.Type != was.Type:
-		says = fmt.Sprintf("a %s is there now, not a %s", now.Type, was.Type)
+		says = fmt.Sprintf("%s is there now, not %s", now.Type.noun(), was.Type.noun())
 	default:
 		says = sameText(was.Node, now)
 	}

@@ -27,6 +27,14 @@ const (
 	Special Type = "special"
 )
 
+// noun is a type as a sentence has it.
+func (t Type) noun() string {
+	if t == Special {
+		return "a device, a socket or a pipe"
+	}
+	return "a " + string(t)
+}
+
 // Any stands in a wanted Node for an attribute that is left as the system makes it.
 const Any = -1
 

@@ -103,7 +103,7 @@ func (k *work) driftText(why string) string {
 	case k.now.Type == Absent:
 		return "it is gone, removed by hand"
 	case why == "type":
-		why = fmt.Sprintf("a %s is there", k.now.Type)
+		why = k.now.Type.noun() + " is there"
 	case why == "mode":
 		why = fmt.Sprintf("mode %04o", k.now.Mode)
 	case why == "target":
@@ -239,7 +239,7 @@ func (k *work) judgeEdit(g *scrolls.Glyph) {
 		k.tell(g.Key, old, g, state.Replace, c, k.t.Acts)
 	case k.t.Acts && !k.r.Blind && !k.shows(kind, g):
 		c.Reason, c.Drift = "drifted: it is gone, removed by hand", true
-		if off := k.peels[g.Key]; off.tail >= 0 || len(off.lost) > 0 || takesAway(g.Attrs) {
+		if off := k.peels[g.Key]; off.tail >= 0 || len(off.lost) > 0 || takesAway(g.Attrs) || !strings.HasPrefix(k.did(g, kind), editAdds) {
 			c.Reason = "drifted: it is not so any more, changed by hand"
 		}
 		k.diffEdit(&c, kind, g)

@@ -2,17 +2,19 @@ package scrolls
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/zclconf/go-cty/cty"
 	"golang.org/x/text/unicode/norm"
 )
 
 // WriteGlyph spells a glyph as HCL: the block whose loading gives these attributes. What
-// the label says is not written again.
-func WriteGlyph(kind Kind, label string, attrs Attrs) []byte {
+// the label says is not written again. The values of secret attributes are marked sensitive.
+func WriteGlyph(kind Kind, label string, attrs Attrs, secret ...string) []byte {
 	f := hclwrite.NewEmptyFile()
 	body := f.Body().AppendNewBlock(kind.Name, []string{label}).Body()
 	for _, spec := range kind.Attrs {
@@ -20,11 +22,17 @@ func WriteGlyph(kind Kind, label string, attrs Attrs) []byte {
 		if !ok || spec.Name == kind.LabelAttr && value == label {
 			continue
 		}
+		hidden := slices.Contains(secret, spec.Name)
+		tokens := hclwrite.TokensForValue(ctyOf(value))
 		if text, ok := value.(string); ok && heredocable(text) {
-			body.SetAttributeRaw(spec.Name, heredoc(text))
-			continue
+			if tokens = heredoc(text); hidden { // nothing stands beside the word that ends one
+				tokens = append(tokens, &hclwrite.Token{Type: hclsyntax.TokenNewline, Bytes: []byte("\n")})
+			}
 		}
-		body.SetAttributeValue(spec.Name, ctyOf(value))
+		if hidden {
+			tokens = hclwrite.TokensForFunctionCall("sensitive", tokens)
+		}
+		body.SetAttributeRaw(spec.Name, tokens)
 	}
 	return hclwrite.Format(f.Bytes())
 }

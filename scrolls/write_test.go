@@ -2,6 +2,7 @@ package scrolls
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,8 +37,9 @@ func TestWrittenGlyphLoadsAsItWas(t *testing.T) {
 			}},
 		}
 		var written strings.Builder
+		secret := rapid.SampledFrom([]string{"", "content", "command"}).Draw(t, "secret")
 		for _, g := range glyphs {
-			written.Write(WriteGlyph(g.kind, g.label, g.attrs))
+			written.Write(WriteGlyph(g.kind, g.label, g.attrs, secret))
 		}
 		s, err := LoadText(written.String(), Options{Kinds: testKinds(), Name: "x"})
 		if err != nil {
@@ -46,6 +48,9 @@ func TestWrittenGlyphLoadsAsItWas(t *testing.T) {
 		for i, g := range s.Glyphs() {
 			if diff := cmp.Diff(glyphs[i].attrs, g.Attrs); diff != "" {
 				t.Fatalf("%s\nis loaded as another: %s", written.String(), diff)
+			}
+			if _, there := g.Attrs[secret]; there != slices.Contains(g.Secret, secret) {
+				t.Fatalf("%s\nhides %q", written.String(), g.Secret)
 			}
 		}
 	})

@@ -17,6 +17,9 @@ func Get(format string, text []byte, w Wish) (value any, there bool, err error) 
 		if doc, err = readTOML(text); err == nil {
 			value, there = tomlGet(doc, w.Steps)
 		}
+		if there && hasTime(value) {
+			err = &PlaceError{Why: "the value there is or has a date or time, which no value of a scroll is"}
+		}
 	case *dialect:
 		value, there, err = f.get(text, w)
 	default:
@@ -25,10 +28,14 @@ func Get(format string, text []byte, w Wish) (value any, there bool, err error) 
 	if err != nil || !there {
 		return nil, false, err
 	}
-	if w.Value = value; len(w.Steps) > 0 && !Formats[format].Holds(text, w) {
-		return nil, false, &PlaceError{Why: "the value there cannot be said in a scroll"}
+	if w.Value = value; len(w.Steps) == 0 || Formats[format].Holds(text, w) {
+		return value, true, nil
 	}
-	return value, true, nil
+	var cannot *PlaceError
+	if _, _, err := Formats[format].Put(text, w); errors.As(err, &cannot) && !cannot.Value {
+		return nil, false, err
+	}
+	return nil, false, &PlaceError{Why: "the value there cannot be said in a scroll"}
 }
 
 func (f jsonFormat) get(text []byte, w Wish) (any, bool, error) {

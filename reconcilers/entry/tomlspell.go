@@ -12,6 +12,19 @@ import (
 // A tomlTime is a date or time, which no other plain value equals.
 type tomlTime string
 
+// hasTime says whether a date or time is in a value.
+func hasTime(v any) bool {
+	switch v := v.(type) {
+	case tomlTime:
+		return true
+	case []any:
+		return slices.ContainsFunc(v, hasTime)
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), hasTime)
+	}
+	return false
+}
+
 // plainTOML turns what the library reads into plain values.
 func plainTOML(v any) any {
 	switch v := v.(type) {
