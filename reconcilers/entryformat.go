@@ -1,12 +1,15 @@
 package reconcilers
 
 import (
+	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"golem/reconcilers/entry"
 	"golem/scrolls"
 )
 
@@ -59,4 +62,20 @@ func named(file, pattern string) bool {
 		file = path.Base(file)
 	}
 	return doublestar.MatchUnvalidated(pattern, file)
+}
+
+// formatNames lists the formats for a message.
+func formatNames() string {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(entry.Formats)), func(name string) bool { return name == "jsonc" })
+	for i, name := range names {
+		names[i] = strconv.Quote(name)
+	}
+	return orList(names)
+}
+
+func orList(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
