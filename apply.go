@@ -45,7 +45,7 @@ func (a *app) enactScroll(ctx context.Context, c *cli.Command, command string) e
 	if err != nil {
 		return err
 	}
-	g, err := s.goal(command, command == "destroy")
+	g, err := s.goal(ctx, command, command == "destroy")
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func (a *app) approve(ctx context.Context, c *cli.Command, p *plan.Plan, events 
 }
 
 // readLine reads one line, or until the context ends: a read from a terminal cannot be
-// called back, so it is left behind.
+// called back, so it is left behind. Of a *bufio.Reader the rest is there for the next.
 func readLine(ctx context.Context, r io.Reader) (string, error) {
 	type result struct {
 		line string

@@ -24,12 +24,12 @@ func (a *app) consoleCommand() *cli.Command {
 	}
 }
 
-func (a *app) console(_ context.Context, c *cli.Command) error {
+func (a *app) console(ctx context.Context, c *cli.Command) error {
 	s, err := open(c)
 	if err != nil {
 		return err
 	}
-	path, o, err := s.source()
+	path, o, err := s.source(ctx)
 	if err != nil {
 		return err
 	}
@@ -40,12 +40,12 @@ func (a *app) console(_ context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	return a.answer(names)
+	return a.answer(ctx, names)
 }
 
 // answer evaluates what is typed, line by line; an expression goes on until its brackets
 // are closed. A mistake ends it only where nobody types.
-func (a *app) answer(names *scrolls.Console) error {
+func (a *app) answer(ctx context.Context, names *scrolls.Console) error {
 	asks := isatty.IsTerminal(a.stdin.Fd()) && isatty.IsTerminal(a.out.Fd())
 	lines := bufio.NewReader(a.stdin)
 	out := a.printer(a.out)
@@ -55,7 +55,7 @@ func (a *app) answer(names *scrolls.Console) error {
 		if prompt := map[bool]string{true: "> ", false: "… "}[text == ""]; asks {
 			fmt.Fprintf(a.out, "%s", prompt)
 		}
-		line, err := lines.ReadString('\n')
+		line, err := readLine(ctx, lines)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return fmt.Errorf("read expression: %w", err)
 		}

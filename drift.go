@@ -19,7 +19,7 @@ func (a *app) drift(ctx context.Context, c *cli.Command, s *session) error {
 			return &usageError{command: c.FullName(), err: errors.New("--drift does not go with --" + other)}
 		}
 	}
-	g, err := s.goal("plan", false)
+	g, err := s.goal(ctx, "plan", false)
 	if name := c.String("name"); errors.Is(err, scrolls.ErrNoScroll) && name != "" {
 		g, err = goal{command: "plan", lineage: name}, nil
 	}

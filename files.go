@@ -22,12 +22,12 @@ func (a *app) validateCommand() *cli.Command {
 		Name: "validate", Usage: "check a scroll without looking at the host", ArgsUsage: "[PATH]",
 		Description: "Exits 1 where something is wrong with it.",
 		Flags:       []cli.Flag{jsonFlag},
-		Action: func(_ context.Context, c *cli.Command) error {
+		Action: func(ctx context.Context, c *cli.Command) error {
 			s, err := open(c)
 			if err != nil {
 				return err
 			}
-			scroll, err := s.load()
+			scroll, err := s.load(ctx)
 			if c.Bool("json") {
 				return a.tellValid(scroll, err)
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 
 	"golem/apply"
@@ -31,14 +32,14 @@ func (g goal) wanted() *scrolls.Scroll {
 
 // goal is the scroll a command acts on, with its lineage. A destroy that is told the
 // lineage needs no readable scroll.
-func (s *session) goal(command string, destroy bool) (goal, error) {
+func (s *session) goal(ctx context.Context, command string, destroy bool) (goal, error) {
 	g := goal{command: command, lineage: s.c.String("name"), destroy: destroy}
 	var err error
 	if destroy && g.lineage != "" {
 		g.policies, err = scrolls.HostPolicy(s.hostPolicy(), s.host.Facts())
 		return g, err
 	}
-	if g.scroll, err = s.load(); err != nil {
+	if g.scroll, err = s.load(ctx); err != nil {
 		if destroy {
 			err = errors.Join(err, unnamed(command))
 		}

@@ -30,7 +30,7 @@ func (a *app) graph(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	g, err := s.goal("graph", c.Bool("destroy"))
+	g, err := s.goal(ctx, "graph", c.Bool("destroy"))
 	if err != nil {
 		return err
 	}

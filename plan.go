@@ -41,7 +41,7 @@ func (a *app) plan(ctx context.Context, c *cli.Command) error {
 	if c.Bool("drift") {
 		return a.drift(ctx, c, s)
 	}
-	g, err := s.goal("plan", c.Bool("destroy"))
+	g, err := s.goal(ctx, "plan", c.Bool("destroy"))
 	if err != nil {
 		return err
 	}

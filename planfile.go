@@ -166,9 +166,13 @@ func (a *app) applySaved(ctx context.Context, c *cli.Command) error {
 	if err := saved.Unpack(dir, key); err != nil {
 		return err
 	}
+	moved := append(otherGolem(saved), s.scrollMoved(ctx, saved)...)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	b := saved.Body
 	return a.enact(ctx, s, goal{
-		command: saved.Head.Command, scroll: b.Scroll, lineage: saved.Head.Lineage, destroy: b.Destroy, policies: b.Policies, saved: saved, moved: append(otherGolem(saved), s.scrollMoved(saved)...),
+		command: saved.Head.Command, scroll: b.Scroll, lineage: saved.Head.Lineage, destroy: b.Destroy, policies: b.Policies, saved: saved, moved: moved,
 	})
 }
 
@@ -209,7 +213,7 @@ func (s *session) openSaved(file string, elsewhere func(saved *plan.Saved, why [
 
 // scrollMoved tells whether the scroll that a plan was made of is another by now; none for
 // no. One that is not there any more is none: the plan has all it takes.
-func (s *session) scrollMoved(saved *plan.Saved) []string {
+func (s *session) scrollMoved(ctx context.Context, saved *plan.Saved) []string {
 	in := saved.Body.Inputs
 	if in.Path == "" {
 		return nil
@@ -219,7 +223,7 @@ func (s *session) scrollMoved(saved *plan.Saved) []string {
 			return nil
 		}
 	}
-	o := s.loading()
+	o := s.loading(ctx)
 	o.Environ, o.VarFiles, o.Vars, o.Name = in.Environ, in.VarFiles, in.Vars, in.Name
 	now, err := scrolls.Load(in.Path, o)
 	if err != nil {

@@ -35,7 +35,7 @@ func (a *app) rollback(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	g, err := s.backGoal()
+	g, err := s.backGoal(ctx)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (a *app) rollback(ctx context.Context, c *cli.Command) error {
 }
 
 // backGoal is where a rollback goes, and of which lineage.
-func (s *session) backGoal() (goal, error) {
+func (s *session) backGoal(ctx context.Context) (goal, error) {
 	g := goal{command: "rollback", lineage: s.c.String("name"), back: &apply.Back{}}
 	to := s.c.String("to")
 	if name, rev, ok := strings.Cut(to, "@"); ok {
@@ -65,7 +65,7 @@ func (s *session) backGoal() (goal, error) {
 		err = &usageError{command: s.c.FullName(), err: errors.New("the lineage is named twice: by its name, and by a scroll's path")}
 	case g.lineage != "":
 	case s.c.Args().Present():
-		g.lineage, err = s.nameOfScroll()
+		g.lineage, err = s.nameOfScroll(ctx)
 	default:
 		g.lineage, err = s.onlyLineage()
 	}
@@ -73,8 +73,8 @@ func (s *session) backGoal() (goal, error) {
 }
 
 // nameOfScroll is the lineage of the scroll that the command names.
-func (s *session) nameOfScroll() (string, error) {
-	scroll, err := s.load()
+func (s *session) nameOfScroll(ctx context.Context) (string, error) {
+	scroll, err := s.load(ctx)
 	if err != nil {
 		return "", errors.Join(err, unnamed("rollback"))
 	}

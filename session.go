@@ -137,8 +137,8 @@ func (s *session) writeAfter(ctx context.Context, wait time.Duration) (*state.Jo
 }
 
 // load reads the scroll that the command names, or the one in the current directory.
-func (s *session) load() (*scrolls.Scroll, error) {
-	path, o, err := s.source()
+func (s *session) load(ctx context.Context) (*scrolls.Scroll, error) {
+	path, o, err := s.source(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (s *session) load() (*scrolls.Scroll, error) {
 }
 
 // source is the scroll that the command names, and what it is loaded with.
-func (s *session) source() (string, scrolls.Options, error) {
+func (s *session) source(ctx context.Context) (string, scrolls.Options, error) {
 	path := s.c.Args().First()
 	if path == "" {
 		path = "."
@@ -154,15 +154,15 @@ func (s *session) source() (string, scrolls.Options, error) {
 	if s.c.Args().Len() > 1 {
 		return "", scrolls.Options{}, &usageError{command: s.c.FullName(), err: fmt.Errorf("one scroll, not %d", s.c.Args().Len())}
 	}
-	return path, s.loading(), nil
+	return path, s.loading(ctx), nil
 }
 
 // loading is what a scroll is loaded with.
-func (s *session) loading() scrolls.Options {
+func (s *session) loading(ctx context.Context) scrolls.Options {
 	return scrolls.Options{
 		Kinds: reconcilers.Kinds(), Checks: reconcilers.Checks, Facts: s.host.Facts(), Environ: os.Environ(),
 		VarFiles: s.c.StringSlice("var-file"), Vars: s.c.StringSlice("var"), Name: s.c.String("name"),
-		HostPolicy: s.hostPolicy(),
+		HostPolicy: s.hostPolicy(), Interrupt: ctx.Done(),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -179,6 +180,51 @@ func TestInterruptAtThePromptTouchesNothing(t *testing.T) {
 		b.same("after "+sig.String(), before)
 		b.want(2, "plan", "--detailed-exitcode", b.scroll)
 	}
+}
+
+// slowScroll takes the processor for longer than loading may.
+const slowScroll = `locals {
+  n = range(1000)
+  all = length([for x in local.n : length([for y in local.n : length([for z in local.n : x + y + z])])])
+}
+file "/etc/a.conf" { content = local.all }
+`
+
+// TestInterruptEndsWhatNeedsNoEnd: a scroll that takes long to load, and a console that waits
+// for words, end at the first signal.
+func TestInterruptEndsWhatNeedsNoEnd(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.declare(slowScroll)
+	cmd := b.command("plan", b.scroll)
+	b.must(cmd.Start())
+	loads := func() bool { // it has worked for longer than starting takes
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid))
+		b.must(err)
+		fields := strings.Fields(string(stat))
+		ticks, err := strconv.Atoi(fields[13])
+		b.must(err)
+		if fields[2] == "Z" {
+			b.t.Fatal("golem ended by itself")
+		}
+		return ticks >= 30
+	}
+	for deadline := time.Now().Add(time.Minute); !loads(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.t.Fatal("golem does not load")
+		}
+	}
+	b.must(cmd.Process.Signal(unix.SIGINT))
+	b.ends(cmd, 130, func() string { return "while it loads" })
+
+	b.declare(oneFile)
+	term := newTerminal(t, 80)
+	cmd = b.command("console")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = term.tty, term.tty, term.tty
+	b.must(cmd.Start())
+	term.await("> ")
+	b.must(cmd.Process.Signal(unix.SIGINT))
+	b.ends(cmd, 130, term.shown)
 }
 
 func TestReport48TheHostMovedSinceThePlanWasApproved(t *testing.T) {

@@ -1,6 +1,7 @@
 package scrolls
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -76,6 +77,8 @@ func (l *loader) guarded(load func() error) (*Scroll, error) {
 		select {
 		case err := <-done:
 			return l.loaded(err)
+		case <-l.o.Interrupt:
+			return nil, context.Canceled
 		case <-tick.C:
 		}
 		now := l.now.Load()

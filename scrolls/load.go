@@ -28,6 +28,8 @@ type Options struct {
 	Name string
 	// HostPolicy is a file with the host's own policy; it need not exist.
 	HostPolicy string
+	// Interrupt, when closed, ends the loading with context.Canceled.
+	Interrupt <-chan struct{}
 
 	may allowance // the usual one, where it is none
 }
