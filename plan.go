@@ -42,6 +42,9 @@ func (a *app) plan(ctx context.Context, c *cli.Command) error {
 		return a.drift(ctx, c, s)
 	}
 	g, err := s.goal(ctx, "plan", c.Bool("destroy"))
+	if err == nil && g.destroy {
+		err = s.checkLineage(g)
+	}
 	if err != nil {
 		return err
 	}

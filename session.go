@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"golem/plan"
 	"golem/reconcilers"
 	"golem/scrolls"
 	"golem/state"
@@ -153,6 +154,12 @@ func (s *session) source(ctx context.Context) (string, scrolls.Options, error) {
 	}
 	if s.c.Args().Len() > 1 {
 		return "", scrolls.Options{}, &usageError{command: s.c.FullName(), err: fmt.Errorf("one scroll, not %d", s.c.Args().Len())}
+	}
+	if plan.IsSaved(path) {
+		shown := plan.Printable(path)
+		return "", scrolls.Options{}, &hintedError{
+			fmt.Sprintf("read scroll %s: it is a saved plan", shown), fmt.Sprintf("golem show %s shows it, golem apply %s does it", shown, shown),
+		}
 	}
 	return path, s.loading(ctx), nil
 }

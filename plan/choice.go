@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 
 	"golem/scrolls"
 	"golem/state"
@@ -109,14 +108,8 @@ func (c *Choice) Pick(scroll *scrolls.Scroll, lineage string, applied []state.Ap
 	return picks, nil
 }
 
-// likeliest is what a pattern that matches nothing stands for most likely; "" for nothing. A
-// star crosses no slash, as people expect of "file:*".
+// likeliest is what a pattern that matches nothing stands for most likely; "" for nothing.
 func likeliest(pattern string, all []named, leaves []string) string {
-	if kind, ok := strings.CutSuffix(pattern, ":*"); ok {
-		if deep := kind + ":/**"; slices.ContainsFunc(all, func(n named) bool { return n.matches(deep) }) {
-			return deep
-		}
-	}
 	known := slices.Clone(leaves)
 	for _, n := range all {
 		known = append(known, string(n.key), n.leaf)

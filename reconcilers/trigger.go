@@ -24,11 +24,14 @@ func Triggers(g *scrolls.Glyph) []Trigger {
 }
 
 // Matches says whether a change of a key pulls the trigger. A pattern that ends in
-// "/**" takes everything below, too.
+// "/**" takes everything below, too; "KIND:*" is every key of a kind.
 func (t Trigger) Matches(key scrolls.Key) bool {
 	for _, pattern := range t.On {
 		if pattern == string(key) {
 			return true
+		}
+		if kind, all := strings.CutSuffix(pattern, ":*"); all && !strings.Contains(kind, ":") && strings.HasPrefix(string(key), kind+":") {
+			return true // a path's slashes, too
 		}
 		if below, deep := strings.CutSuffix(pattern, "/**"); deep && strings.HasPrefix(string(key), below+"/") {
 			return true

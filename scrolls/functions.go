@@ -217,6 +217,9 @@ var sumFunc = function.New(&function.Spec{
 	Params: []function.Parameter{{Name: "list", Type: cty.List(cty.Number)}},
 	Type:   function.StaticReturnType(cty.Number),
 	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+		if args[0].LengthInt() == 0 {
+			return cty.NilVal, function.NewArgErrorf(0, "it is empty. Where it may be, add a 0: sum(concat([0], …))")
+		}
 		total := cty.Zero
 		for it := args[0].ElementIterator(); it.Next(); {
 			_, value := it.Element()

@@ -266,6 +266,7 @@ func TestFunctionsRefuseWhatTheyCannotAnswer(t *testing.T) {
 		`indent(-1, "a\nb")`:                   "from 0 to 1000",
 		`log(-1, 2)`:                           "has no answer",
 		`sum([1, null])`:                       "has no answer",
+		`sum([])`:                              "it is empty. Where it may be, add a 0",
 		`transpose({ a = null })`:              "has no answer",
 		`setproduct(range(1000), range(1000))`: "more than 100000 combinations",
 		`one("a")`:                             "not a list",
