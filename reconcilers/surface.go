@@ -335,7 +335,7 @@ func (k *work) putAll(content []byte) error {
 		if put.changed {
 			k.diffs[layer.Key] = ""
 			if told[layer.Key] {
-				k.diffs[layer.Key] = unified(content, put.content)
+				k.diffs[layer.Key] = k.editDiff(content, put.content)
 			}
 		}
 		at.move(layer.Key, content, put.content)

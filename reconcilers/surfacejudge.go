@@ -269,7 +269,7 @@ func (k *work) diffEdit(c *Change, kind Kind, g *scrolls.Glyph) {
 		}
 		next = put.content
 	}
-	if diff := unified(k.now.data, next); diff != "" {
+	if diff := k.editDiff(k.now.data, next); diff != "" {
 		c.Diff = diff
 	}
 }
@@ -355,7 +355,7 @@ func (k *work) peelDiff(layer state.Layer, kind Kind) string {
 	if k.now.Type != File || k.now.data == nil || k.r.Untold {
 		return ""
 	}
-	return unified(k.now.data, k.without(layer, kind).content)
+	return k.editDiff(k.now.data, k.without(layer, kind).content)
 }
 
 // left is what the record says golem left at the path.

@@ -127,9 +127,22 @@ func diffable(n Node) ([]byte, bool) {
 	return n.data, n.data != nil
 }
 
+// editDiff is the diff that an edit makes. Of a file that not everybody may read and that no glyph
+// declares as a whole it has no lines around what is edited: they are nothing of golem's, and a
+// plan is read by more people than the file.
+func (k *work) editDiff(old, next []byte) string {
+	if k.base == nil && k.now.Type == File && k.now.Mode&0o004 == 0 {
+		return unifiedWith(0, old, next)
+	}
+	return unified(old, next)
+}
+
 // unified is a unified diff without file headers, every byte of it printable. Content
 // that is not text, or too large, has none.
-func unified(old, next []byte) string {
+func unified(old, next []byte) string { return unifiedWith(diffContext, old, next) }
+
+// unifiedWith is one with so many lines around what differs, at most diffContext.
+func unifiedWith(context int, old, next []byte) string {
 	if len(old) > maxDiff || len(next) > maxDiff {
 		return ""
 	}
@@ -140,21 +153,48 @@ func unified(old, next []byte) string {
 		return printable(oneSided(old, next))
 	}
 	from, to, skipped := changedLines(old, next)
-	u, err := udiff.ToUnifiedDiff("a", "b", from, udiff.Lines(from, to), diffContext)
+	u, err := udiff.ToUnifiedDiff("a", "b", from, udiff.Lines(from, to), context)
 	if err != nil {
 		return "" // edits made of these very strings always fit them
 	}
+	var out strings.Builder
 	for _, hunk := range u.Hunks {
-		hunk.FromLine += skipped
-		hunk.ToLine += skipped
-	}
-	text := u.String()
-	for range 2 { // the two file headers
-		if _, rest, ok := strings.Cut(text, "\n"); ok {
-			text = rest
+		var lines strings.Builder
+		from, to := 0, 0
+		for _, line := range hunk.Lines {
+			mark := "+"
+			switch line.Kind {
+			case udiff.Delete:
+				mark = "-"
+				from++
+			case udiff.Insert:
+				to++
+			default:
+				mark = " "
+				from, to = from+1, to+1
+			}
+			lines.WriteString(mark + line.Content)
+			if !strings.HasSuffix(line.Content, "\n") {
+				lines.WriteString(noNewline)
+			}
 		}
+		fmt.Fprintf(&out, "@@ -%s +%s @@\n%s", side(skipped+hunk.FromLine, from), side(skipped+hunk.ToLine, to), lines.String())
 	}
-	return printable(text)
+	return printable(out.String())
+}
+
+// noNewline says of a diff's last line that nothing ends it.
+const noNewline = "\n\\ No newline at end of file\n"
+
+// side is where the lines of one side of a hunk are. Of one that has none it is the line before.
+func side(line, count int) string {
+	switch count {
+	case 0:
+		return fmt.Sprintf("%d,0", line-1)
+	case 1:
+		return strconv.Itoa(line)
+	}
+	return fmt.Sprintf("%d,%d", line, count)
 }
 
 // changedLines cuts two contents down to the lines that differ, with the context a
@@ -219,7 +259,7 @@ func oneSided(old, next []byte) string {
 		out.WriteString(line)
 	}
 	if content[len(content)-1] != '\n' {
-		out.WriteString("\n\\ No newline at end of file\n")
+		out.WriteString(noNewline)
 	}
 	return out.String()
 }

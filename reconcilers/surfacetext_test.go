@@ -13,7 +13,8 @@ func TestUnifiedIsAUnifiedDiff(t *testing.T) {
 		lines := rapid.SliceOf(rapid.SampledFrom([]string{"a\n", "b\n", "c\n", "\n", "end"}))
 		old := strings.Join(lines.Draw(t, "old"), "")
 		next := strings.Join(lines.Draw(t, "next"), "")
-		got := unified([]byte(old), []byte(next))
+		context := rapid.IntRange(0, diffContext).Draw(t, "context")
+		got := unifiedWith(context, []byte(old), []byte(next))
 		if old == next {
 			if got != "" {
 				t.Fatalf("equal contents differ: %q", got)
@@ -23,6 +24,9 @@ func TestUnifiedIsAUnifiedDiff(t *testing.T) {
 		// The diff must lead from the one to the other, whatever hunks it chose.
 		if applied := patch(t, old, got); applied != next {
 			t.Fatalf("the diff of %q and %q leads to %q:\n%s", old, next, applied, got)
+		}
+		if context == 0 && strings.Contains("\n"+got, "\n ") {
+			t.Fatalf("a diff without context has some:\n%s", got)
 		}
 	})
 }
@@ -43,6 +47,9 @@ func patch(t *rapid.T, old, diff string) string {
 					break
 				}
 				from = from*10 + int(c-'0')
+			}
+			if side, _, _ := strings.Cut(line[4:], " "); strings.HasSuffix(side, ",0") {
+				from++ // nothing is taken: it is the line before
 			}
 			for at < from-1 {
 				out.WriteString(rest[at])
