@@ -97,6 +97,7 @@ func (w *World) target(g *scrolls.Glyph) (place, Node, error) {
 	return at, n, nil
 }
 
+// isTrue says whether a boolean attribute is written, and true.
 func isTrue(g *scrolls.Glyph, attr string) bool { b := boolOf(g.Attrs, attr); return b != nil && *b }
 
 func (accesses) look(context.Context, *World, string) (grantState, error) { return grantState{}, nil }
@@ -104,14 +105,7 @@ func (accesses) look(context.Context, *World, string) (grantState, error) { retu
 // glance reads the lists of every path that the grant is on, or is to be.
 func (accesses) glance(ctx context.Context, w *World, v view[grantState]) (grantState, error) {
 	now := grantState{Tag: v.left.Tag, ID: v.left.ID}
-	paths := map[string]bool{}
-	var order []string
-	add := func(path string) {
-		if !paths[path] {
-			paths[path] = true
-			order = append(order, path)
-		}
-	}
+	var paths []string
 	if len(v.Set) > 0 {
 		tag, id, err := w.grantee(v.glyph)
 		if err != nil {
@@ -127,31 +121,20 @@ func (accesses) glance(ctx context.Context, w *World, v view[grantState]) (grant
 			return now, err
 		}
 		now.Tag, now.ID = tag, id
-		add(at.real)
-		if isTrue(v.glyph, "recursive") {
-			all, err := w.below(ctx, at)
-			if err != nil {
-				return now, err
-			}
-			for _, path := range all {
-				add(path)
-			}
-		}
-	}
-	for _, p := range v.left.Paths {
-		add(string(p.Path))
-	}
-	if len(v.Set) == 0 && isTrue(v.glyph, "recursive") && isTrue(v.glyph, "default") && len(v.left.Paths) > 0 {
-		// What was made there since has the entry from golem's default list.
-		all, err := w.belowAgain(ctx, string(v.left.Paths[0].Path))
-		if err != nil {
+		if paths, err = w.grantedTo(ctx, v.glyph, at); err != nil {
 			return now, err
 		}
-		for _, path := range all {
-			add(path)
-		}
 	}
-	for i, path := range order {
+	before, err := w.grantedBefore(ctx, v)
+	if err != nil {
+		return now, err
+	}
+	seen := map[string]bool{}
+	for i, path := range slices.Concat(paths, before) {
+		if seen[path] {
+			continue
+		}
+		seen[path] = true
 		p, there, err := w.Host.listsAt(w.d, path)
 		if err != nil {
 			err = fmt.Errorf("read the ACL of %s: %w", quote(path), err)
@@ -165,6 +148,29 @@ func (accesses) glance(ctx context.Context, w *World, v view[grantState]) (grant
 		}
 	}
 	return now, nil
+}
+
+// grantedTo are the paths that a glyph grants access to.
+func (w *World) grantedTo(ctx context.Context, g *scrolls.Glyph, at place) ([]string, error) {
+	if !isTrue(g, "recursive") {
+		return []string{at.real}, nil
+	}
+	all, err := w.below(ctx, at)
+	return append([]string{at.real}, all...), err
+}
+
+// grantedBefore are the paths that a grant on record is on. Where it goes, what was made
+// since has the entry from golem's default list, too.
+func (w *World) grantedBefore(ctx context.Context, v view[grantState]) ([]string, error) {
+	var paths []string
+	for _, p := range v.left.Paths {
+		paths = append(paths, string(p.Path))
+	}
+	if len(v.Set) > 0 || len(paths) == 0 || !isTrue(v.glyph, "recursive") || !isTrue(v.glyph, "default") {
+		return paths, nil
+	}
+	all, err := w.belowAgain(ctx, paths[0])
+	return append(paths, all...), err
 }
 
 // listsAt reads the lists of a real path. Of a link, or something that is no file, there are

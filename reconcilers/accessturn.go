@@ -13,77 +13,122 @@ import (
 	"golem/scrolls"
 )
 
+// want works out the lists of every path that the grant is on or was on.
 func (accesses) want(_ context.Context, w *World, v view[grantState]) (goal[grantState], error) {
-	g, now := v.glyph, v.now
-	to := goal[grantState]{effect: "write", far: true}
-	what, who := granteeOf(g.Attrs)
-	tells := "grants " + what + " " + quote(who) + " " + str(g.Attrs, "perms")
-	if now.Awaits != "" {
-		to.to, to.reason = grantState{}, tells+"; what was there is known at apply: "+now.Awaits+" is not there yet"
-		to.to.Tag = aclUser
-		if _, _, to.lacks = w.grantee(g); to.lacks == nil {
-			_, _, to.lacks = w.target(g)
-		}
-		return to, nil
+	if v.now.Awaits != "" {
+		return awaitedGrant(w, v), nil
 	}
-	at, _, err := w.target(g)
+	k := &granting{w: w, v: v, to: goal[grantState]{effect: "write", far: true, restless: isTrue(v.glyph, "recursive")}}
+	at, _, err := w.target(v.glyph)
 	if err != nil {
-		return to, err
+		return k.to, err
 	}
-	to.to = grantState{Tag: now.Tag, ID: now.ID}
-	found, keeps := grantState{Tag: now.Tag, ID: now.ID}, grantState{Tag: now.Tag, ID: now.ID}
-	var more []string
-	lacking := 0
-	for _, p := range now.Paths {
-		path := string(p.Path)
-		next := p
-		declared := path == at.real || isTrue(g, "recursive") && beneath(path, at.real)
-		if !declared {
-			if next, err = w.regranted(v, p, nil); err != nil {
-				return to, err
-			}
-		} else {
-			was, ok := v.found.at(path)
-			if !ok || v.first() {
-				if was, err = w.withoutGrants(p); err != nil {
-					return to, err
-				}
-			}
-			found.Paths = append(found.Paths, was)
-			if next, err = w.grantAt(v, was, p); err != nil {
-				return to, err
-			}
-		}
-		to.to.Paths = append(to.to.Paths, next)
-		if declared {
-			keeps.Paths = append(keeps.Paths, next)
-		}
-		// A surface there is seen without golem's entries, whether or not this one was there.
-		to.touches = append(to.touches, path)
-		if bytes.Equal(next.Access, p.Access) && bytes.Equal(next.Default, p.Default) {
-			continue
-		}
-		if lacking++; path == at.real {
-			if more, err = w.tellGrant(v, p, next); err != nil {
-				return to, err
-			}
-		}
-		if err := w.mayGrant(path); err != nil && lacking == 1 {
-			return to, &AttrError{Attr: "path", Summary: "Access cannot be granted here", Err: err}
+	k.at = at
+	k.to.to = grantState{Tag: v.now.Tag, ID: v.now.ID}
+	k.found, k.keeps = k.to.to, k.to.to
+	for _, p := range v.now.Paths {
+		if err := k.path(p); err != nil {
+			return k.to, err
 		}
 	}
-	if v.old != nil && lacking > 1 {
-		more = append(more, fmt.Sprintf("%d paths are not as declared", lacking))
-	}
-	to.found, to.record = &found, &keeps
-	to.reason = strings.Join(append([]string{tells + onText(g, len(now.Paths))}, more...), "; ")
-	if len(at.via) > 0 {
-		to.reason += "; through the link " + quote(at.via[0]) + ", on " + quote(at.real)
-	}
-	to.restless = isTrue(g, "recursive")
-	return to, nil
+	k.to.found, k.to.record = &k.found, &k.keeps
+	k.to.reason = k.reason()
+	return k.to, nil
 }
 
+// awaitedGrant is the goal of a grant to somebody, or on something, that an earlier glyph of
+// this run makes.
+func awaitedGrant(w *World, v view[grantState]) goal[grantState] {
+	to := goal[grantState]{effect: "write", far: true, to: grantState{Tag: aclUser}}
+	to.reason = grantText(v.glyph) + "; what was there is known at apply: " + v.now.Awaits + " is not there yet"
+	if _, _, to.lacks = w.grantee(v.glyph); to.lacks == nil {
+		_, _, to.lacks = w.target(v.glyph)
+	}
+	return to
+}
+
+// grantText says what a glyph grants, and to whom.
+func grantText(g *scrolls.Glyph) string {
+	what, who := granteeOf(g.Attrs)
+	return "grants " + what + " " + quote(who) + " " + str(g.Attrs, "perms")
+}
+
+// A granting is what the goal of one grant is worked out with, path by path.
+type granting struct {
+	w  *World
+	v  view[grantState]
+	at place // what the glyph names
+	to goal[grantState]
+	// found are the lists before golem, keeps those that stay golem's: both of declared
+	// paths only.
+	found, keeps grantState
+	lacking      int      // paths whose lists are not as they are to be
+	more         []string // to be told of the glyph's own path
+}
+
+// path works out what one path's lists are to be: with the glyph's entry where it is
+// declared, without it where it was.
+func (k *granting) path(p grantedPath) error {
+	path := string(p.Path)
+	var next grantedPath
+	var err error
+	if path == k.at.real || isTrue(k.v.glyph, "recursive") && beneath(path, k.at.real) {
+		next, err = k.declared(p)
+	} else {
+		next, err = k.w.regranted(k.v, p, nil)
+	}
+	if err != nil {
+		return err
+	}
+	k.to.to.Paths = append(k.to.to.Paths, next)
+	// A surface there is seen without golem's entries, whether or not this one was there.
+	k.to.touches = append(k.to.touches, path)
+	if bytes.Equal(next.Access, p.Access) && bytes.Equal(next.Default, p.Default) {
+		return nil
+	}
+	if k.lacking++; path == k.at.real {
+		if k.more, err = k.w.tellGrant(k.v, p, next); err != nil {
+			return err
+		}
+	}
+	if k.lacking > 1 {
+		return nil
+	}
+	if err := k.w.mayGrant(path); err != nil {
+		return &AttrError{Attr: "path", Summary: "Access cannot be granted here", Err: err}
+	}
+	return nil
+}
+
+// declared gives a path the glyph's entry, and notes what was there before golem.
+func (k *granting) declared(p grantedPath) (grantedPath, error) {
+	was, ok := k.v.found.at(string(p.Path))
+	if !ok || k.v.first() {
+		var err error
+		if was, err = k.w.withoutGrants(p); err != nil {
+			return p, err
+		}
+	}
+	next, err := k.w.grantAt(k.v, was, p)
+	k.found.Paths = append(k.found.Paths, was)
+	k.keeps.Paths = append(k.keeps.Paths, next)
+	return next, err
+}
+
+// reason tells a person what the grant does.
+func (k *granting) reason() string {
+	told := append([]string{grantText(k.v.glyph) + onText(k.v.glyph, len(k.v.now.Paths))}, k.more...)
+	if k.v.old != nil && k.lacking > 1 {
+		told = append(told, fmt.Sprintf("%d paths are not as declared", k.lacking))
+	}
+	text := strings.Join(told, "; ")
+	if len(k.at.via) > 0 {
+		text += "; through the link " + quote(k.at.via[0]) + ", on " + quote(k.at.real)
+	}
+	return text
+}
+
+// onText says how far a grant reaches, where that is more than its path.
 func onText(g *scrolls.Glyph, n int) string {
 	text := ""
 	if isTrue(g, "recursive") {
