@@ -117,6 +117,7 @@ func (t *typing) read(word string) {
 		} else if f, ok := t.flag(name).(cli.DocGenerationFlag); ok && f.TakesValue() {
 			t.value = name
 		}
+	case word == "help" && len(t.words) == 0 && t.at.Root() == t.at: // of a command
 	case len(t.words) == 0 && t.at.Command(word) != nil:
 		t.at = t.at.Command(word)
 		t.flags = append(slices.Clone(t.at.Flags), t.flags...)

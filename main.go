@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func run(args []string, stdin, stdout, stderr *os.File) int {
 	signal.Ignore(syscall.SIGPIPE)
 	a := &app{stdin: stdin, out: stdout, err: stderr}
 	err := a.command().Run(ctx, args)
-	return a.finish(err)
+	return a.finish(cmp.Or(err, a.noHelp))
 }
 
 // wholePath adds to a search path what is missing of the usual one, behind what it has: cron's
@@ -80,7 +81,8 @@ func wholePath(path string) string {
 type app struct {
 	stdin    *os.File
 	out, err *os.File
-	plain    bool // --no-color
+	plain    bool  // --no-color
+	noHelp   error // that there is no help for what was asked
 }
 
 // An exitCode is a result that is told by the exit code alone.
@@ -156,7 +158,7 @@ func (a *app) command() *cli.Command {
 			a.validateCommand(), a.fmtCommand(), a.explainCommand(), a.consoleCommand(), a.graphCommand(), a.completionCommand(), a.completeCommand(), a.versionCommand(),
 		},
 	}
-	quietUsage(root)
+	a.quietUsage(root)
 	exemplify(root, root.Name)
 	return root
 }
@@ -167,23 +169,32 @@ func (a *app) help(words []string) error {
 	at := root
 	for _, word := range words {
 		next := at.Command(word)
+		if word == "help" {
+			next = at // help of the help
+		}
 		if next == nil {
 			return unknownCommand(at, word)
 		}
 		at = next
 	}
 	// Not within the command that runs: this one is golem again.
+	words = slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "help" })
 	return root.Run(context.Background(), slices.Concat([]string{root.Name}, words, []string{"--help"}))
 }
 
 // quietUsage makes a usage error one line, in this command and all beneath it.
-func quietUsage(c *cli.Command) {
+func (a *app) quietUsage(c *cli.Command) {
 	c.OnUsageError = func(_ context.Context, c *cli.Command, err error, _ bool) error {
 		return misusedFlag(c, err)
+	}
+	c.CommandNotFound = func(_ context.Context, c *cli.Command, name string) { // with --help
+		if a.noHelp = unknownCommand(c, name); name == "help" {
+			a.noHelp = a.help(nil)
+		}
 	}
 	c.DisableSliceFlagSeparator = true // a key, and a variable's value, may hold commas
 	for _, sub := range c.Commands {
 		sub.HideHelpCommand = true
-		quietUsage(sub)
+		a.quietUsage(sub)
 	}
 }

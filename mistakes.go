@@ -51,11 +51,36 @@ var elsewhere = map[string]string{
 	"golem diff":         "golem plan shows what would change, golem show what did",
 	"golem status":       "golem plan --drift shows what moved, golem history what was done",
 	"golem list":         "golem state list shows the keys in force",
+	"golem check":        "golem validate checks a scroll, golem state check the journal",
+	"golem lint":         "golem validate checks a scroll, golem fmt --check how it is laid out",
+	"golem doctor":       "golem state check verifies the journal",
+	"golem restore":      "golem kept restore ID",
+	"golem modules":      "a module is a directory beside the scroll: golem graph draws them",
+	"golem providers":    "every kind is in golem itself: golem explain lists them",
 	"golem state rm":     "golem state forget KEY",
 	"golem state mv":     "golem state move KEY LINEAGE; renaming in a scroll needs nothing",
 	"golem state pull":   "golem state export",
 	"golem state push":   "a journal is a file: copy it, then golem state rebind",
 	"golem state verify": "golem state check",
+}
+
+// otherFlags are the flags that people bring along, with golem's for them.
+var otherFlags = map[string]string{
+	"refresh":             "--no-observe compares with the journal only",
+	"refresh-only":        "golem plan --drift shows what moved; nothing has to be refreshed",
+	"replace":             "what drifted is repaired by itself",
+	"input":               "golem asks for a \"yes\" only, and only at a terminal",
+	"parallelism":         "everything runs in the order written",
+	"lock":                "two runs at once would lose an undo; --lock-timeout waits",
+	"chdir":               "every command takes the scroll's PATH",
+	"recursive":           "golem fmt takes many paths: golem fmt . modules/*",
+	"write":               "--check and --diff change nothing",
+	"list":                "--check and --diff change nothing",
+	"generate-config-out": "golem adopt KIND ID prints the scroll for what is there",
+	"dry-run":             "golem plan shows what apply would do",
+	"yes":                 "--auto-approve",
+	"force":               "--auto-approve, and what a policy allows",
+	"verbose":             "the report tells each step; golem show has it later",
 }
 
 // unknownCommand is the error for a command that there is not.
@@ -83,6 +108,9 @@ func misusedFlag(c *cli.Command, err error) error {
 			known = append(known, f.Names()[0])
 		}
 		err = fmt.Errorf("there is no flag --%s", name)
+		if way := otherFlags[name]; way != "" {
+			return &usageError{command: c.FullName(), err: err, way: way}
+		}
 		if like := scrolls.Likeliest(name, known); like != "" {
 			err = fmt.Errorf("there is no flag --%s; did you mean --%s?", name, like)
 		}

@@ -306,7 +306,7 @@ func Likeliest(given string, known []string) string {
 	best, least := "", min(2, len(given)/2)+1
 	for _, word := range slices.Sorted(slices.Values(known)) {
 		d := levenshtein.Distance(given, word, nil)
-		if d == 2 && swapped(given, word) {
+		if d == 2 && swapped(given, word) || strings.EqualFold(given, word) {
 			d = 1
 		}
 		if d < least {
