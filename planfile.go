@@ -73,6 +73,9 @@ func addSealKey(journal *state.Journal) (plan.SealKey, error) {
 
 // savePlan writes a plan with all that applying it takes to a file.
 func (s *session) savePlan(file string, g goal, p *plan.Plan, key plan.SealKey) error {
+	if p.Busy != nil {
+		return &hintedError{"save the plan: another golem is at work, and what it leaves is not known before it has ended", "plan again once it has"}
+	}
 	if p.Recovers != nil {
 		return &hintedError{
 			"save the plan: an earlier run is to be settled first, and what it leaves is not known before that",

@@ -32,6 +32,7 @@ type Drift struct {
 	Moved    []DriftedKey
 	Still    int // keys that nobody moved
 	Recovers *Recovery
+	Busy     *state.Holder
 }
 
 // A DriftedKey is one key that somebody moved.
@@ -51,7 +52,7 @@ type DriftedKey struct {
 // CompareDrift tells drift from two plans of one host: to what is in force, where every
 // change is the host's doing, and to the scroll. Without the second only the host is told.
 func CompareDrift(inForce, wanted *Plan) *Drift {
-	d := &Drift{Name: inForce.Name, Host: inForce.Host, Revision: inForce.Revision, Recovers: inForce.Recovers}
+	d := &Drift{Name: inForce.Name, Host: inForce.Host, Revision: inForce.Revision, Recovers: inForce.Recovers, Busy: inForce.Busy}
 	rows := map[scrolls.Key]*DriftedKey{}
 	var order []scrolls.Key
 	row := func(leaf string, c reconcilers.Change) *DriftedKey {
@@ -104,6 +105,9 @@ func (d *Drift) Text(out *Printer) error {
 		since = fmt.Sprintf("since revision %d", d.Revision)
 	}
 	fmt.Fprintf(&b, "%s · %s on %s · %s\n", out.bold.Render("golem plan --drift"), Printable(d.Name), Printable(d.Host), since)
+	if d.Busy != nil {
+		fmt.Fprintf(&b, "\n%s\n", out.warn.Render(strings.Join(Wrap(busySentence(d.Busy), out.wrapAt(0)), "\n")))
+	}
 	if d.Recovers != nil {
 		fmt.Fprintf(&b, "\n%s\n", d.Recovers.sentence())
 	}
@@ -195,7 +199,7 @@ func (d *Drift) JSON(w io.Writer) error {
 	}
 	slices.SortStableFunc(moved, func(a, b MovedJSON) int { return strings.Compare(a.Key, b.Key) })
 	return WriteJSON(w, map[string]any{
-		"format_version": FormatVersion, "name": d.Name, "host": d.Host, "revision": d.Revision,
+		"format_version": FormatVersion, "name": d.Name, "host": d.Host, "revision": d.Revision, "busy": busyJSON(d.Busy),
 		"moved": moved, "summary": map[string]int{
 			"scroll": d.counts()[ByScroll], "host": d.counts()[ByHost], "both": d.counts()[ByBoth], "unmoved": d.Still,
 		},

@@ -44,7 +44,9 @@ func (m *maker) foresee() error {
 		}
 	}
 	m.snap.Applied = applied
-	m.plan.Recovers = told
+	if busy := m.snap.Busy; busy == nil || dead == nil || busy.PID != dead.Run.PID { // else it is not dead
+		m.plan.Recovers = told
+	}
 	return nil
 }
 

@@ -24,6 +24,7 @@ type Document struct {
 	Updates       int          `json:"updates"`
 	Due           []string     `json:"due"`
 	Recovers      *Recovery    `json:"recovers"`
+	Busy          *BusyJSON    `json:"busy"`        // null: no other golem is at work
 	RollbackTo    *int         `json:"rollback_to"` // null: it is no rollback
 	Pending       *PendingJSON `json:"pending"`     // null: no run waits to be confirmed
 	Units         Units        `json:"units"`
@@ -54,7 +55,7 @@ type ChangeJSON struct {
 func (p *Plan) Document() Document {
 	d := Document{
 		FormatVersion: FormatVersion, Name: p.Name, Host: p.Host, Revision: p.Revision,
-		Changes: []ChangeJSON{}, Updates: len(p.Updates), Due: []string{}, Recovers: p.Recovers, Pending: p.Pending.JSON(),
+		Changes: []ChangeJSON{}, Updates: len(p.Updates), Due: []string{}, Recovers: p.Recovers, Busy: busyJSON(p.Busy), Pending: p.Pending.JSON(),
 		LeftOut: p.LeftOut, Units: unitsJSON(p.Effects()), Summary: p.Summary(), Unknown: []string{}, ByProducts: []string{},
 	}
 	for _, c := range p.Changes() {

@@ -79,7 +79,7 @@ func newMaker(in Input) (*maker, error) {
 	m := &maker{
 		in: in, w: in.World, leafAt: map[string]int{},
 		own: map[scrolls.Key]state.Applied{}, ownIn: map[string][]state.Applied{}, sources: map[scrolls.Key]int{}, things: map[string]*thing{},
-		plan: &Plan{Name: in.Lineage, Host: in.Host, Unknown: in.Snapshot.Unknown, Destroy: in.Destroy, wholes: map[string]bool{}},
+		plan: &Plan{Name: in.Lineage, Host: in.Host, Unknown: in.Snapshot.Unknown, Busy: in.Snapshot.Busy, Destroy: in.Destroy, wholes: map[string]bool{}},
 	}
 	var err error
 	if m.plan.Pending, err = ReadPending(in.Snapshot.Pending); err != nil {

@@ -54,6 +54,29 @@ func (p *Pending) Sentence() string {
 	return fmt.Sprintf("the %s of %s (revision %d) waits to be confirmed until %s", p.Command, p.Lineage, p.Revision, clock(p.Until))
 }
 
+// busySentence tells that another golem is at work.
+func busySentence(h *state.Holder) string {
+	since := h.Since
+	if at, err := time.Parse(time.RFC3339, h.Since); err == nil {
+		since = clock(at.Local())
+	}
+	return fmt.Sprintf("Another golem is at work, process %d since %s: this is a state in between. Plan again once it has ended.", h.PID, since)
+}
+
+// BusyJSON is another golem that is at work, as JSON has it.
+type BusyJSON struct {
+	PID   int    `json:"pid"`
+	Since string `json:"since"`
+}
+
+// busyJSON is how documents tell it; nil stays nil.
+func busyJSON(h *state.Holder) *BusyJSON {
+	if h == nil {
+		return nil
+	}
+	return &BusyJSON{h.PID, h.Since}
+}
+
 // PendingJSON is a run that waits to be confirmed, as JSON has it.
 type PendingJSON struct {
 	Lineage  string `json:"lineage"`

@@ -64,6 +64,8 @@ type Plan struct {
 	Due []Due
 	// Recovers tells what an interrupted run left to be taken back first; nil: none.
 	Recovers *Recovery
+	// Busy is another golem that is at work: what is seen is a state in between; nil: none is.
+	Busy *state.Holder
 	// Pending is a run that waits to be confirmed, so that no other is let; nil: none does.
 	Pending *Pending
 	Unknown []scrolls.Key

@@ -19,6 +19,7 @@ type View struct {
 	Back       int
 	Empty      bool
 	Recovers   *Recovery
+	Busy       *state.Holder
 	Pending    *Pending
 	Leaves     []LeafView
 	ByProducts []ByProductView
@@ -58,7 +59,7 @@ type CheckView struct{ Leaf, Text string }
 // View is the plan as a person reads it.
 func (p *Plan) View() *View {
 	v := &View{
-		Name: p.Name, Host: p.Host, Revision: p.Revision, Back: p.Back, Empty: p.Empty(), Recovers: p.Recovers, Pending: p.Pending,
+		Name: p.Name, Host: p.Host, Revision: p.Revision, Back: p.Back, Empty: p.Empty(), Recovers: p.Recovers, Busy: p.Busy, Pending: p.Pending,
 		Effects: p.Effects(), Unknown: p.Unknown, Updates: len(p.Updates), LeftOut: p.LeftOut, Summary: p.Summary(),
 	}
 	for _, leaf := range p.Leaves {
@@ -105,6 +106,9 @@ func (v *View) Text(out *Printer) error {
 // body is all between the heading and the verdict.
 func (v *View) body(out *Printer) string {
 	b := &strings.Builder{}
+	if v.Busy != nil {
+		fmt.Fprintf(b, "\n%s\n", out.warn.Render(strings.Join(Wrap(busySentence(v.Busy), out.wrapAt(0)), "\n")))
+	}
 	if v.Recovers != nil {
 		fmt.Fprintf(b, "\n%s\n", out.warn.Render(v.Recovers.sentence()))
 	}

@@ -75,7 +75,7 @@ func flock(f *os.File, path string, o Options) error {
 	}
 }
 
-func heldBy(f *os.File, path string) error {
+func heldBy(f *os.File, path string) *LockedError {
 	locked := &LockedError{Path: path}
 	buf := make([]byte, 100)
 	n, _ := f.ReadAt(buf, 0)

@@ -238,6 +238,8 @@ type Snapshot struct {
 	Due      []Due
 	Pending  *Pending // nil: no run waits to be confirmed
 	Dead     *Dead
+	// Busy is another golem that holds the journal while this one reads; nil: none is known.
+	Busy *Holder
 	// Owed are the steps of ended runs that could not be taken back, oldest first.
 	Owed []*Step
 	// Unknown are keys whose kind's record this golem cannot read; left alone.
