@@ -151,6 +151,26 @@ func (l *lister) checkLink(rel, target string) {
 		}
 		at, todo = "", strings.Split(strings.TrimSuffix(inside, "/"), "/")
 	}
+	switch l.follow(at, todo) {
+	case leadsOut:
+		l.fault(rel, "is a link to %s, outside of the directory", quoted(target))
+	case leadsTooFar:
+		l.fault(rel, "is a link that leads through too many others")
+	}
+}
+
+// Where a link of an archive leads to.
+type leads int
+
+const (
+	leadsInside leads = iota
+	leadsOut
+	leadsTooFar // through more links than the kernel follows
+)
+
+// follow goes from a directory of the archive along some names, through the links that are
+// wanted. Where the last name leads is checked for that link itself.
+func (l *lister) follow(at string, todo []string) leads {
 	for links := 0; len(todo) > 0; {
 		name := todo[0]
 		todo = todo[1:]
@@ -159,8 +179,7 @@ func (l *lister) checkLink(rel, target string) {
 			continue
 		case "..":
 			if at == "" {
-				l.fault(rel, "is a link to %s, outside of the directory", quoted(target))
-				return
+				return leadsOut
 			}
 			if at = path.Dir(at); at == "." {
 				at = ""
@@ -170,18 +189,17 @@ func (l *lister) checkLink(rel, target string) {
 		next := path.Join(at, name)
 		e, there := l.wanted[next]
 		if !there || e.Type != Link || len(todo) == 0 {
-			at = next // where the last name leads is checked for that link itself
+			at = next
 			continue
 		}
 		if links++; links > maxLinks {
-			l.fault(rel, "is a link that leads through too many others")
-			return
+			return leadsTooFar
 		}
-		if strings.HasPrefix(string(e.Target), "/") {
-			at = "" // it was checked, or will be: inside
-			todo = append(strings.Split(strings.TrimPrefix(path.Clean(string(e.Target)), l.dest), "/"), todo...)
-			continue
+		target := string(e.Target)
+		if strings.HasPrefix(target, "/") { // it was checked, or will be: inside
+			at, target = "", strings.TrimPrefix(path.Clean(target), l.dest)
 		}
-		todo = append(strings.Split(string(e.Target), "/"), todo...)
+		todo = append(strings.Split(target, "/"), todo...)
 	}
+	return leadsInside
 }

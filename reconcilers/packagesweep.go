@@ -371,3 +371,12 @@ func (d *aptDesk) marks() string {
 	}
 	return b.String()
 }
+
+// There implements Lasting.
+func (packages) There(w *World, resource string) (bool, error) {
+	v, err := readDpkg(context.Background(), w.Host)
+	if err != nil {
+		return false, err
+	}
+	return v.state(resource).there(), nil
+}

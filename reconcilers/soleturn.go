@@ -179,17 +179,7 @@ func (r sole[S]) judge(t *Turn, v view[S], g goal[S]) {
 		Lineage: t.Lineage, Leaf: t.Leaf, Sort: r.sort, Resource: t.Resource, Before: t.Record,
 		Inverse: encode(v.now), Expect: encode(g.to),
 	}
-	c := Change{
-		Effect: g.effect, Reason: g.reason, Diff: g.diff, Irreversible: g.irreversible, Destroys: g.destroys,
-		Before: r.own.show(v.now), After: r.own.show(g.to),
-	}
-	c.There = c.Before != nil
-	if p, ok := r.own.(presence[S]); ok {
-		c.There = p.there(v)
-	}
-	if secret(v.glyph) || v.old != nil && secret(v.old) {
-		c.Secret, c.Diff = true, ""
-	}
+	c := r.change(v, g)
 	if len(t.Set) == 0 {
 		r.judgeDrop(t, step, c, g)
 		return
@@ -217,6 +207,22 @@ func (r sole[S]) judge(t *Turn, v view[S], g goal[S]) {
 			Op: state.Remove, Key: key, CID: CID(g), Old: g, Leaf: t.Leaf, Reason: "it goes on as " + string(v.glyph.Key),
 		})
 	}
+}
+
+// change tells what becomes of the thing; what op that is comes later.
+func (r sole[S]) change(v view[S], g goal[S]) Change {
+	c := Change{
+		Effect: g.effect, Reason: g.reason, Diff: g.diff, Irreversible: g.irreversible, Destroys: g.destroys,
+		Before: r.own.show(v.now), After: r.own.show(g.to),
+	}
+	c.There = c.Before != nil
+	if p, ok := r.own.(presence[S]); ok {
+		c.There = p.there(v)
+	}
+	if secret(v.glyph) || v.old != nil && secret(v.old) {
+		c.Secret, c.Diff = true, ""
+	}
+	return c
 }
 
 // judgeDrop tells a removal.

@@ -41,15 +41,11 @@ func (s units) Sweep(ctx context.Context, w *World) ([]*Turn, error) {
 		case running:
 			spare[id] = entry
 		case entry.Done.Stopped:
-			ran, err := w.ranBefore(id)
+			t, err := s.startAgain(ctx, w, id, found[id], entry)
 			if err != nil {
 				return nil, err
 			}
-			if ran {
-				t, err := s.startTurn(ctx, w, found[id], entry)
-				if err != nil {
-					return nil, err
-				}
+			if t != nil {
 				turns = append(turns, t)
 			}
 		}
@@ -67,6 +63,15 @@ func (s units) Sweep(ctx context.Context, w *World) ([]*Turn, error) {
 		}
 	}
 	return turns, nil
+}
+
+// startAgain is the turn that starts a by-product which golem stopped, where the run goes back
+// to when it ran; nil where it stays stopped.
+func (s units) startAgain(ctx context.Context, w *World, id string, u *unit, entry *unitEntry) (*Turn, error) {
+	if ran, err := w.ranBefore(id); err != nil || !ran {
+		return nil, err
+	}
+	return s.startTurn(ctx, w, u, entry)
 }
 
 // runs is the state that a glyph declares of a unit when the run is over: "running",
