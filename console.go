@@ -19,7 +19,8 @@ func (a *app) consoleCommand() *cli.Command {
 	return &cli.Command{
 		Name: "console", Usage: "evaluate expressions with a scroll's variables and locals", ArgsUsage: "[PATH]",
 		Description: "Reads expressions from standard input, and prints their values as HCL.\n" +
-			"An expression goes on over lines until its brackets are closed.",
+			"An expression goes on over lines until its brackets are closed; exit, or\n" +
+			"the end of the input, ends it.",
 		Action: a.console,
 	}
 }
@@ -60,6 +61,9 @@ func (a *app) answer(ctx context.Context, names *scrolls.Console) error {
 			return fmt.Errorf("read expression: %w", err)
 		}
 		ended := err != nil
+		if word := strings.TrimSpace(line); text == "" && (word == "exit" || word == "quit") {
+			line, ended = "", true
+		}
 		if text += line; scrolls.Statement(text) && (ended || scrolls.Whole(text)) {
 			value, err := names.Eval(text)
 			if err != nil {
@@ -75,9 +79,10 @@ func (a *app) answer(ctx context.Context, names *scrolls.Console) error {
 		if !ended {
 			continue
 		}
-		if asks {
+		if asks && err != nil {
 			fmt.Fprintln(a.out)
-		} else if failed {
+		}
+		if !asks && failed {
 			return exitCode(exitError)
 		}
 		return nil
