@@ -303,6 +303,15 @@ func TestContainersOfDocker(t *testing.T) {
 	m.destroy()
 	m.same("after destroy", found)
 	saysAll(t, m.read("/dev/shm/docker.calls"), "docker create --name=web --pull=never", "docker network create", "docker rm --force --volumes")
+
+	// What somebody made with it is adopted as docker's, where there is no podman.
+	m.sh("mv /usr/bin/podman /usr/lib/podman.moved; sed -i 's,exec podman,exec /usr/lib/podman.moved,' /usr/local/bin/docker; mkdir /var/lib/docker; docker network create own; docker create --name old --network own " + podImage)
+	scan := m.golem(0, "adopt", "--scan").stdout
+	saysAll(t, scan, "network \"own\" {", "container \"old\" {", "engine   = \"docker\"", "networks = [\"own\"]", "of "+podImage)
+	m.write("/root/docker/main.hcl", scan[:strings.Index(scan, "scroll")]+scan[strings.Index(scan, "scroll \"containers\""):])
+	m.golem(0, "apply", "--auto-approve", "/root/docker")
+	says(t, m.golem(0, "plan", "--detailed-exitcode", "/root/docker").stdout, "No changes. 2 glyphs are as the scroll says.")
+	says(t, m.golem(1, "adopt", "--print-only", "container", "none").stderr, "docker has no such container")
 }
 
 var soaking = os.Getenv("GOLEM_SOAK") != ""

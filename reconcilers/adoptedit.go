@@ -247,16 +247,23 @@ func adoptAccess(_ context.Context, w *World, id string) (scrolls.Attrs, error) 
 	return a, nil
 }
 
-// adoptNetwork declares a network of podman's as it is.
+// adoptNetwork declares a network of podman's or docker's as it is.
 func adoptNetwork(ctx context.Context, w *World, name string) (scrolls.Attrs, error) {
-	n, err := podEngine{w, "podman"}.network(ctx, name)
+	var n *podNetwork
+	e, there, err := whichEngine(w, func(e podEngine) (there bool, err error) {
+		n, err = e.network(ctx, name)
+		return n != nil, err
+	})
 	if err != nil {
 		return nil, err
 	}
-	if n == nil {
-		return nil, &AdoptError{networkKind.Name, name, "podman has no such network"}
+	if !there {
+		return nil, &AdoptError{networkKind.Name, name, e.name + " has no such network"}
 	}
 	a := scrolls.Attrs{"name": name}
+	if e.name != engines[0] {
+		a["engine"] = e.name
+	}
 	if n.Driver != "bridge" {
 		a["driver"] = n.Driver
 	}

@@ -1,7 +1,9 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,19 +11,52 @@ import (
 	"golem/scrolls"
 )
 
-// adoptContainer declares a container of podman's as it is, but for its environment, which
-// may hold what nobody is to read in a scroll.
+// ownNetworks are the networks that an engine has by itself.
+var ownNetworks = map[string][]string{"podman": {"podman"}, "docker": {"bridge", "host", "none", "podman"}} // docker may be podman
+
+// whichEngine finds the engine that has a thing, podman first. It is an error if there is none of
+// them; where none has it e is the first that is there.
+func whichEngine(w *World, has func(e podEngine) (bool, error)) (e podEngine, there bool, err error) {
+	var missing error
+	for _, name := range engines {
+		one := podEngine{w, name}
+		there, err := has(one)
+		if errors.As(err, new(*NoEngineError)) {
+			missing = cmp.Or(missing, err)
+			continue
+		}
+		if e.name == "" {
+			e = one
+		}
+		if there || err != nil {
+			return one, there, err
+		}
+	}
+	if e.name == "" {
+		return e, false, missing
+	}
+	return e, false, nil
+}
+
+// adoptContainer declares a container of podman's or docker's as it is, but for its environment,
+// which may hold what nobody is to read in a scroll.
 func adoptContainer(ctx context.Context, w *World, name string) (scrolls.Attrs, error) {
-	e := podEngine{w, "podman"}
-	all, err := e.pods(ctx, name)
+	var p *pod
+	e, there, err := whichEngine(w, func(e podEngine) (bool, error) {
+		all, err := e.pods(ctx, name)
+		p = byName(all, name)
+		return p != nil, err
+	})
 	if err != nil {
 		return nil, err
 	}
-	p := byName(all, name)
-	if p == nil {
-		return nil, &AdoptError{containerKind.Name, name, "podman has no such container"}
+	if !there {
+		return nil, &AdoptError{containerKind.Name, name, e.name + " has no such container"}
 	}
 	a := scrolls.Attrs{"name": name, "adopt": true, "state": "stopped"}
+	if e.name != engines[0] {
+		a["engine"] = e.name
+	}
 	if p.up() {
 		a["state"] = "running"
 	}
@@ -40,7 +75,9 @@ func adoptContainer(ctx context.Context, w *World, name string) (scrolls.Attrs, 
 	if mounts := p.mounts(); len(mounts) > 0 {
 		a["mounts"] = mounts
 	}
-	networks := slices.DeleteFunc(p.networks(), func(name string) bool { return name == e.name || !podName.MatchString(name) })
+	networks := slices.DeleteFunc(p.networks(), func(name string) bool {
+		return slices.Contains(ownNetworks[e.name], name) || !podName.MatchString(name)
+	})
 	if mode := p.HostConfig.NetworkMode; slices.Contains(podConnected, mode) {
 		networks = []string{mode}
 	}

@@ -1,28 +1,44 @@
 package reconcilers
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
-// podStorage is where root's containers lie: without it there are none, and podman is not
-// asked, which would make it.
-const podStorage = "/var/lib/containers/storage"
+// podStorage is where an engine's containers lie: without it there are none, and the engine is not
+// asked, which might make it.
+var podStorage = map[string]string{"podman": "/var/lib/containers/storage", "docker": "/var/lib/docker"}
 
-// containers lists podman's networks and containers that somebody made: not golem, and no
-// unit, which makes its own anew.
+// containers lists the engines' networks and containers that somebody made: not golem, and no
+// unit, which makes its own anew. An engine that does not answer is noted.
 func (s *scanner) containers() ([]Proposal, error) {
-	if n, err := s.w.look(podStorage); err != nil || n.Type != Dir {
-		return nil, err
-	}
-	e := podEngine{s.w, "podman"}
-	if _, err := e.pods(s.ctx); err != nil {
-		if errors.As(err, new(*NoEngineError)) {
-			return nil, nil // podman is gone, and its storage stayed
+	var all []Proposal
+	for _, name := range engines {
+		if n, err := s.w.look(podStorage[name]); err != nil || n.Type != Dir {
+			if err != nil {
+				return nil, err
+			}
+			continue
 		}
+		found, err := s.podsOf(podEngine{s.w, name})
+		switch {
+		case errors.As(err, new(*NoEngineError)): // it is gone, and its storage stayed
+		case s.ctx.Err() != nil:
+			return nil, s.ctx.Err()
+		case err != nil:
+			s.note("%v: its networks and containers are not told", err)
+		default:
+			all = append(all, found...)
+		}
+	}
+	return all, nil
+}
+
+// podsOf lists those of one engine.
+func (s *scanner) podsOf(e podEngine) ([]Proposal, error) {
+	if _, err := e.pods(s.ctx); err != nil {
 		return nil, err
 	}
 	pods, err := e.pods(s.ctx, slices.Sorted(maps.Values(e.desk().names))...)
@@ -40,18 +56,21 @@ func (s *scanner) containers() ([]Proposal, error) {
 
 // networks lists those that are not the engine's own.
 func (s *scanner) networks(e podEngine) ([]Proposal, error) {
-	out, err := e.ask(s.ctx, "network", "ls", "--format", "json")
+	out, err := e.ask(s.ctx, "network", "ls", "--format", "{{.Name}}")
 	if err != nil {
 		return nil, err
 	}
-	var found []podNetwork
-	if err := json.Unmarshal([]byte(out), &found); err != nil {
-		return nil, fmt.Errorf("ask %s for its networks: %w", e.name, err)
-	}
 	var all []Proposal
-	for _, n := range found {
-		if n.Name != e.name && n.Labels[labelMake] == "" {
-			all = append(all, Proposal{networkKind.Name, n.Name, "made by hand"})
+	for _, name := range strings.Fields(out) {
+		if slices.Contains(ownNetworks[e.name], name) {
+			continue
+		}
+		n, err := e.network(s.ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if n != nil && n.Labels[labelMake] == "" {
+			all = append(all, Proposal{networkKind.Name, name, "made by hand"})
 		}
 	}
 	return all, nil
