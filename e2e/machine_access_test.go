@@ -96,6 +96,10 @@ func TestAccessGivesBackWhatSetfaclMade(t *testing.T) {
 		"path = \"/srv/none\"\n user = \"app\"":     "Nothing is at /srv/none",
 		"path = \"/srv/data\"\n user = \"nobody2\"": `No user is called "nobody2" here`,
 		"path = \"/proc/self\"\n user = \"app\"":    "kernel's or a device",
+		// What comes later in the scroll has to move up.
+		"path = \"/srv/data\"\n user = \"late\"\n}\nuser \"late\" {":                          "move user:late up",
+		"path = \"/srv/data\"\n group = \"late\"\n}\nuser \"late\" {":                         "move user:late up",
+		"path = \"/srv/late\"\n user = \"app\"\n}\nfile \"/srv/late\" {\n  content = \"x\"\n": "move file:/srv/late up",
 	} {
 		m.declare("access \"x\" {\n  perms = \"r\"\n  " + text + "\n}\n")
 		says(t, m.golem(1, "plan", site).stderr, why)

@@ -245,6 +245,8 @@ func TestUserMistakesAreToldBeforeAnythingIsTouched(t *testing.T) {
 		"user \"eve\" { group = \"nosuch\" }\n":                                                  {"No group is called \"nosuch\" here"},
 		"user \"Eve Smith\" {}\n":                                                                {"Not a name for an account"},
 		"user \"eve\" { password = \"sesame\" }\n":                                               {"only as a hash"},
+		"user \"eve\" { expires = \"1969-12-31\" }\n":                                            {"too early"},
+		"user \"eve\" { locked = false }\n":                                                      {"The user eve has no password that could be unlocked"},
 		"user \"eve\" { uid = 1900 }\nuser \"mal\" { uid = 1900 }\n":                             {"asks for the uid 1900, too"},
 		"file \"/srv/x\" {\n  content = \"x\"\n  owner = \"eve\"\n}\nuser \"eve\" {}\n":          {"move user:eve up", "main.hcl line 4", "main.hcl line 6"},
 		"user \"eve\" { groups = [\"crew\"] }\ngroup \"crew\" {}\n":                              {"move group:crew up"},
@@ -290,6 +292,35 @@ func TestUsersKeysAreEditsAndFollowNoLink(t *testing.T) {
 	m.apply()
 	m.destroy()
 	m.same("after destroy", found)
+
+	// Another home: the key goes from the old one into the new one, by whomever it is set.
+	m.sh("mkdir -p /srv/ann/.ssh && printf '# there' >/srv/ann/.ssh/authorized_keys && chown -R ann: /srv/ann")
+	found = m.print()
+	m.apply()
+	m.declare("user \"ann\" {\n  home = \"/srv/ann\"\n  authorized_keys = [\"" + deployKey + "\"]\n}\n")
+	says(t, m.plan(), "~ user:ann replace home /home/ann → /srv/ann (nothing is moved there), 1 key taken away, 1 key in /srv/ann/.ssh/authorized_keys")
+	m.apply()
+	keys := func() string {
+		return m.read("/home/ann/.ssh/authorized_keys") + "|" + m.read("/srv/ann/.ssh/authorized_keys")
+	}
+	if is := keys(); is != "# by hand|# there\n"+deployKey+"\n" {
+		t.Errorf("the keys are %q", is)
+	}
+	says(t, m.plan(), "No changes.")
+	m.must("usermod", "--home", "/home/ann", "ann") // by hand
+	m.apply()
+	says(t, m.plan(), "No changes.")
+	m.golem(0, "rollback", "--auto-approve", "--to", "2", "--name", "web")
+	if is := keys(); is != "# by hand\n"+deployKey+"\n|# there" {
+		t.Errorf("after a rollback the keys are %q", is)
+	}
+	m.apply()
+	m.must("usermod", "--home", "/srv", "ann")
+	m.destroy()
+	m.must("usermod", "--home", "/home/ann", "ann")
+	m.same("after destroy from another home", found)
+	m.declare("user \"ann\" { home = \"/srv/none\" }\n")
+	says(t, m.plan(), "home /home/ann → /srv/none (not there and not made; nothing is moved)")
 }
 
 func TestUserDriftIsRepairedWithItsNumber(t *testing.T) {

@@ -16,6 +16,9 @@ import (
 // want works out the lists of every path that the grant is on or was on.
 func (accesses) want(_ context.Context, w *World, v view[grantState]) (goal[grantState], error) {
 	if v.now.Awaits != "" {
+		if err := w.comesTooLate(v.glyph); err != nil {
+			return goal[grantState]{}, err
+		}
 		return awaitedGrant(w, v), nil
 	}
 	k := &granting{w: w, v: v, to: goal[grantState]{effect: "write", far: true, restless: isTrue(v.glyph, "recursive")}}
@@ -40,7 +43,7 @@ func (accesses) want(_ context.Context, w *World, v view[grantState]) (goal[gran
 // this run makes.
 func awaitedGrant(w *World, v view[grantState]) goal[grantState] {
 	to := goal[grantState]{effect: "write", far: true, to: grantState{Tag: aclUser}}
-	to.reason = grantText(v.glyph) + "; what was there is known at apply: " + v.now.Awaits + " is not there yet"
+	to.reason = grantText(v.glyph) + "; the " + v.now.Awaits + " is not there yet, so what it changes is known at apply"
 	if _, _, to.lacks = w.grantee(v.glyph); to.lacks == nil {
 		_, _, to.lacks = w.target(v.glyph)
 	}

@@ -111,8 +111,10 @@ func checkUser(a scrolls.Attrs) []scrolls.Problem {
 		wrong("exclusive", "Exclusive without groups", "Write which groups are the whole list; groups = [] for none.")
 	}
 	if text, ok := a["expires"].(string); ok && text != never {
-		if _, err := time.Parse(time.DateOnly, text); err != nil {
+		if day, err := time.Parse(time.DateOnly, text); err != nil {
 			wrong("expires", "Not a day", "%q is not a day like \"2031-12-31\", nor \"never\".", text)
+		} else if day.Unix() <= 0 { // shadow(5) has no number for it
+			wrong("expires", "Not a day", "%q is too early: the first that can be kept is 1970-01-02, which closes an account as well.", text)
 		}
 	}
 	if text, ok := a["password"].(string); ok && !passwordHash.MatchString(text) {

@@ -49,11 +49,25 @@ func (k *userWork) told(attr, was, value string) {
 	case "group":
 		k.to.Group = k.groupName(value)
 		k.say("group %s → %s (files keep theirs)", k.groupName(was), k.to.Group)
+	case "home":
+		k.say("home %s → %s (%s)", emptyAs(was), emptyAs(value), k.ofHomes(was, value))
 	case "expires", "password":
 		k.toldSecret(attr, was, value)
 	default:
 		k.say("%s %s → %s", attr, emptyAs(was), emptyAs(value))
 	}
+}
+
+// ofHomes says what becomes of the directories where a user's home changes.
+func (k *userWork) ofHomes(was, home string) string {
+	said := "nothing is moved there"
+	if at, err := k.w.resolve(home, true); err != nil || !k.w.isDir(at.real) {
+		said = "not there and not made; nothing is moved"
+	}
+	if made := k.to.MadeHome; made != "" && made == was {
+		said += ", and " + quote(was) + " stays until the user goes"
+	}
+	return said
 }
 
 // toldSecret is told for what stands in shadow(5).
@@ -156,7 +170,7 @@ func (k *userWork) secrets() error {
 	expires, ends := a["expires"].(string)
 	if k.to.Shadow == "" {
 		if locked != nil || hashed || ends {
-			return wrongAttr("name", "User has no shadow line", "%s has no line in %s: there is nowhere to put a password, a lock or a day to expire", k.v.Resource, shadowFile)
+			return wrongAttr("name", "User has no shadow line", "the user %s has no line in %s: there is nowhere to put a password, a lock or a day to expire", k.v.Resource, shadowFile)
 		}
 		return nil
 	}
@@ -198,7 +212,7 @@ func (k *userWork) setPassword(hash string, locked *bool) error {
 	}
 	switch {
 	case !shut && (bare == "" || bare == "*") && strings.HasPrefix(is, "!"):
-		return wrongAttr("locked", "Nothing to unlock", "%s has no password that could be unlocked: write one, as a hash, or leave locked out", k.v.Resource)
+		return wrongAttr("locked", "Nothing to unlock", "the user %s has no password that could be unlocked: write one, as a hash, or leave locked out", k.v.Resource)
 	case shut == strings.HasPrefix(is, "!") && bare == strings.TrimLeft(is, "!"):
 	case shut:
 		k.set("password", "!"+bare)

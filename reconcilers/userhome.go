@@ -61,7 +61,9 @@ func (k *userWork) home(home string, system bool) error {
 		return k.w.lookHome(&k.to)
 	case n.Type == Dir:
 		k.say("home %s %s", quote(home), homeFound)
-		return k.w.lookHome(&k.to)
+		err := k.w.lookHome(&k.to)
+		k.to.FoundKeys = &keysFound{home, k.to.Keys, k.to.KeysTime}
+		return err
 	case n.Type != Absent:
 		return wrongAttr("home", "Home cannot be there", "%s is a %s", quote(home), n.Type)
 	case system:
@@ -144,6 +146,12 @@ func (w *World) stock(s userState, needed func(path string) bool) (homeStock, er
 	stock := homeStock{there: true, home: files[0]}
 	dir := path.Join(s.MadeHome, sshDir)
 	keys := path.Join(dir, keysName)
+	if at, err := w.resolve(s.homeOf(), true); err != nil || at.real != s.MadeHome { // it has another by now
+		if s, err = w.athome(s, s.MadeHome); err != nil {
+			return homeStock{}, err
+		}
+		s.MadeSSH = false
+	}
 	added := s.Keys != nil && !slices.ContainsFunc(keyLines(*s.Keys), func(key string) bool { return !slices.Contains(s.Added, key) })
 	for _, f := range files[1:] {
 		is, rel := skel[strings.TrimPrefix(f.Path, s.MadeHome)]

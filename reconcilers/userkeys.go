@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"golem/state"
 )
 
 // keysPath is the real path of a user's authorized_keys. A link on the way, in a place
@@ -157,7 +159,7 @@ func (k *userWork) dropKeys(keys []string) {
 		return
 	}
 	k.say("%s taken away", counted(gone, "key"))
-	found := k.v.found.Keys
+	found := k.foundKeys().Keys
 	if *k.to.Keys == "" && found == nil {
 		k.to.Keys, k.to.MadeSSH = nil, false
 	} else if found != nil && *k.to.Keys+"\n" == *found || found != nil && *k.to.Keys == *found+"\n" {
@@ -170,17 +172,17 @@ func (k *userWork) dropKeys(keys []string) {
 // timeKeys gives the file its time back when its bytes are again those that were found.
 func (k *userWork) timeKeys() {
 	k.to.KeysTime = 0
-	if found := k.v.found; found.Keys != nil && k.to.Keys != nil && *found.Keys == *k.to.Keys {
-		k.to.KeysTime = found.KeysTime
+	if found := k.foundKeys(); found.Keys != nil && k.to.Keys != nil && *found.Keys == *k.to.Keys {
+		k.to.KeysTime = found.Time
 	}
 }
 
-// putKeys makes a user's authorized_keys what it is to be: keys that came or went beside
-// golem's stay or stay away.
-func (w *World) putKeys(ctx context.Context, store Store, m motion[userState], now userState) error {
-	text := mergeKeys(m.from.Keys, m.to.Keys, now.Keys)
-	unmakes := text == nil && m.from.MadeSSH && !m.to.MadeSSH
-	if sameKeys(text, now.Keys) && !unmakes && (text == nil || m.to.KeysTime == 0 || m.to.KeysTime == now.KeysTime) {
+// putKeys makes the authorized_keys in a user's home what it is to be: keys that came or
+// went beside golem's stay or stay away.
+func (w *World) putKeys(ctx context.Context, store Store, step *state.Step, now userState, e keysEdit) error {
+	text := mergeKeys(e.from, e.to, now.Keys)
+	unmakes := text == nil && e.unmakes
+	if sameKeys(text, now.Keys) && !unmakes && (text == nil || e.time == 0 || e.time == now.KeysTime) {
 		return nil
 	}
 	file, err := w.keysPath(now)
@@ -193,7 +195,7 @@ func (w *World) putKeys(ctx context.Context, store Store, m motion[userState], n
 	}
 	dir, _ := split(file)
 	s := &shift{path: file, from: from, to: absent(), temp: tempPrefix + keysName}
-	b := w.Host.newBatch(w.Blobs, keepWith(store, m.step), 1)
+	b := w.Host.newBatch(w.Blobs, keepWith(store, step), 1)
 	defer b.close()
 	if text != nil {
 		s.to = fileNode([]byte(*text))
@@ -202,8 +204,8 @@ func (w *World) putKeys(ctx context.Context, store Store, m motion[userState], n
 			s.to = withContent(from, []byte(*text))
 		}
 		s.to.Mtime = 0
-		if sameKeys(text, m.to.Keys) {
-			s.to.Mtime = m.to.KeysTime
+		if sameKeys(text, e.to) {
+			s.to.Mtime = e.time
 		}
 		s.parents = []parent{{dir, Node{Type: Dir, Mode: 0o700, UID: now.uid(), GID: now.gid(), Flags: Any}}}
 		if n, err := w.look(dir); err != nil {

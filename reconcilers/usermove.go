@@ -181,7 +181,7 @@ func (users) remove(ctx context.Context, w *World, store Store, m motion[userSta
 			return err
 		}
 		w.forget()
-	} else if err := w.putKeys(ctx, store, m, now); err != nil {
+	} else if err := w.putKeys(ctx, store, m.step, now, keysEditOf(m)); err != nil {
 		return err
 	}
 	if now.Own != "" && m.to.Own != "" {
@@ -219,10 +219,7 @@ func (u users) furnish(ctx context.Context, w *World, store Store, m motion[user
 			return err
 		}
 	}
-	if m.from.Keys == nil && m.to.Keys == nil || !now.Home {
-		return nil
-	}
-	return w.putKeys(ctx, store, m, now)
+	return w.moveKeys(ctx, store, m, now)
 }
 
 // mergeUser brings the lines of a user from one state to another. What somebody else

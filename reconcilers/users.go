@@ -51,6 +51,8 @@ type userState struct {
 	// hands, in the state after the step.
 	Up    []pkgFile `json:"up,omitempty"`
 	Hands []hand    `json:"hands,omitempty"`
+	// Moved is what becomes of golem's keys where the step gives the user another home.
+	Moved *keysMove `json:"moved,omitempty"`
 }
 
 // A hand is a directory that golem made, and that becomes a user's with its home, or is
@@ -72,6 +74,9 @@ type userNotes struct {
 	// MadeHome is the home that it made, or had made on the way to something else.
 	MadeHome string `json:"made_home,omitempty"`
 	MadeSSH  bool   `json:"made_ssh,omitempty"`
+	// FoundKeys are the keys that were in its home before golem's, where the found state does
+	// not tell: in one that it got from golem, or that was there before the user.
+	FoundKeys *keysFound `json:"found_keys,omitempty"`
 	// Before are paths in such a home that were there already, and look like the skeleton's.
 	Before []string `json:"before,omitempty"`
 }
@@ -198,14 +203,19 @@ func membershipsOf(all accounts, name string) []membership {
 
 // carry implements noter.
 func (users) carry(now, left userState) userState {
-	now.userNotes = left.userNotes
+	now.userNotes, now.Moved = left.userNotes, nil
 	return now
 }
 
 // sight implements noter: places and notes are not compared, nor is the group of its own
-// name, which may be another glyph's.
+// name, which may be another glyph's. Keys that leave a home which the user has no more are
+// all that a look cannot see of what is to come.
 func (users) sight(s userState) any {
-	return []any{s.There, s.Passwd, s.Shadow, s.SubUID, s.SubGID, s.groups(), s.Home, s.Keys}
+	seen := []any{s.There, s.Passwd, s.Shadow, s.SubUID, s.SubGID, s.groups(), s.Home, s.Keys}
+	if move := s.Moved; move != nil && !sameKeys(move.Was, move.Left) {
+		seen = append(seen, move.From)
+	}
+	return seen
 }
 
 // back is what undeclaring leaves of a user.
@@ -228,7 +238,10 @@ func (u users) back(_ context.Context, w *World, v view[userState]) (goal[userSt
 	}
 	k.leaveGroups(v.left.Joined)
 	k.rejoin(v.left.Left)
-	k.dropKeys(v.left.Added)
+	if err := k.rehome(); err != nil {
+		return goal[userState]{}, err
+	}
+	k.dropKeys(k.to.Added)
 	k.to.userNotes = userNotes{}
 	g := goal[userState]{to: k.to, effect: "restore", reason: strings.Join(k.said, ", ")}
 	if len(k.said) == 0 {
@@ -251,7 +264,7 @@ func (users) gone(v view[userState]) goal[userState] {
 	}
 	k := newUserWork(nil, v)
 	k.dropKeys(v.left.Added)
-	to.Keys = k.to.Keys
+	to.Keys, to.KeysTime = k.to.Keys, k.to.KeysTime
 	return goal[userState]{to: to, effect: "delete"}
 }
 

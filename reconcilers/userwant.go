@@ -22,7 +22,7 @@ type userWork struct {
 
 func newUserWork(w *World, v view[userState]) *userWork {
 	k := &userWork{w: w, v: v, to: v.now}
-	k.to.userNotes = v.now.clone()
+	k.to.userNotes, k.to.Moved = v.now.clone(), nil
 	return k
 }
 
@@ -199,6 +199,9 @@ func (k *userWork) change() error {
 		}
 	}
 	if err := k.changeGroup(); err != nil {
+		return err
+	}
+	if err := k.rehome(); err != nil {
 		return err
 	}
 	if home := k.to.homeOf(); k.to.MadeHome != "" && k.to.MadeHome == home && !k.to.Home {
