@@ -428,6 +428,38 @@ func TestBrokenArchivesAreErrors(t *testing.T) {
 	}
 }
 
+// A tar that is cut between two entries looks like a smaller one, but for its missing end.
+func TestATarWithoutItsEndIsNotTakenForWhole(t *testing.T) {
+	for what, members := range map[string][]member{
+		"a file":         {{name: "one", content: "x"}, {name: "two", content: strings.Repeat("abc", 500)}},
+		"a whole block":  {{name: "one", content: strings.Repeat("x", 512)}},
+		"zeros":          {{name: "one", content: strings.Repeat("\x00", 2048)}},
+		"an empty file":  {{name: "one", content: "x"}, {name: "two"}},
+		"a directory":    {{name: "one", content: "x"}, {name: "dir/"}},
+		"a link":         {{name: "one", content: "x"}, {name: "two", typ: tar.TypeSymlink, target: "one"}},
+		"another's name": {{name: "one", content: "x"}, {name: "two", typ: tar.TypeLink, target: "one"}},
+		"a long name":    {{name: strings.Repeat("n", 200), content: "x"}},
+	} {
+		whole := tarball(members...)
+		const end = 1024
+		open := whole[:len(whole)-end]
+		for _, marked := range [][]byte{whole, whole[:len(whole)-end/2], append(bytes.Clone(whole), make([]byte, 8192)...)} {
+			if _, err := entriesIn(marked, scrolls.Attrs{}, usualBounds); err != nil {
+				t.Errorf("%s, whole: %v", what, err)
+			}
+		}
+		if _, err := entriesIn(open, scrolls.Attrs{}, usualBounds); !errors.Is(err, errUnmarked) {
+			t.Errorf("%s, without its end: %v", what, err)
+		}
+		if _, err := entriesIn(open, scrolls.Attrs{"sha256": fileNode(open).Hash}, usualBounds); err != nil {
+			t.Errorf("%s, without its end and with a checksum: %v", what, err)
+		}
+		if _, err := entriesIn(squeezed(open, "gz"), scrolls.Attrs{}, usualBounds); err != nil {
+			t.Errorf("%s, without its end in a gzip that has one: %v", what, err)
+		}
+	}
+}
+
 // suiteArchives are the archives of the conformance suite.
 var suiteArchives = [][]byte{
 	tarball(member{name: "it", content: "new\n", mode: 0o600}, member{name: "dir/", mode: 0o700}, member{name: "dir/sub/x", content: "x"},

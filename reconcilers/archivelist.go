@@ -118,6 +118,9 @@ func (p packed) list(ctx context.Context, a scrolls.Attrs, bounds archiveBounds)
 			return nil, l.broken(err)
 		}
 	}
+	if t, ok := w.(*tarWalker); ok && t.open && str(a, "sha256") == "" {
+		return nil, l.broken(errUnmarked)
+	}
 	return l.finish()
 }
 

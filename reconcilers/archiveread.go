@@ -88,7 +88,7 @@ func (p packed) open(ctx context.Context, most int64) (walker, error) {
 		return p.openZip(ctx, most)
 	}
 	var src io.Reader = bufio.NewReaderSize(io.NewSectionReader(p, 0, p.size), 1<<18)
-	end := func() {}
+	end, bare := func() {}, false
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
 		src, err = gzip.NewReader(src)
@@ -103,13 +103,15 @@ func (p packed) open(ctx context.Context, most int64) (walker, error) {
 		}
 	case len(head) < 512:
 		return nil, errNoArchive
+	default:
+		bare = true
 	}
 	if err != nil {
 		return nil, fmt.Errorf("unpack it: %w", err)
 	}
-	src = &bounded{ctx, src, most, most}
-	r := tar.NewReader(src)
-	return &tarWalker{r: r, src: src, out: &bounded{ctx, r, most, most}, end: end}, nil
+	in := &bounded{ctx, src, most, most}
+	r := tar.NewReader(in)
+	return &tarWalker{r: r, src: in, out: &bounded{ctx, r, most, most}, end: end, bare: bare}, nil
 }
 
 // checkWindow refuses an xz stream that asks for more memory than it may. (Later blocks
@@ -144,11 +146,18 @@ const gnuLabel = 'V'
 
 type tarWalker struct {
 	r   *tar.Reader
-	src io.Reader // what it reads
-	out *bounded  // what comes out of its files: the holes of a sparse one are in no archive
+	src *bounded // what it reads
+	out *bounded // what comes out of its files: the holes of a sparse one are in no archive
 	end func()
 	one bool // an entry was read
+
+	bare bool  // it is not compressed, which would tell that it is whole
+	ends int64 // where the present entry ends; -1 where that is not known
+	open bool  // it ended without the mark at a tar's end
 }
+
+// errUnmarked is for a tar of which nobody says that it is whole.
+var errUnmarked = errors.New("it lacks the mark at the end of a tar, so it may have been cut short; if it is whole, write its sha256")
 
 func (t *tarWalker) Read(p []byte) (int, error) { return t.out.Read(p) }
 
@@ -164,16 +173,34 @@ func (t *tarWalker) next() (packedEntry, error) {
 			return packedEntry{}, errNoArchive
 		}
 		if errors.Is(err, io.EOF) {
+			t.open = t.bare && t.ends >= 0 && t.src.most-t.src.left <= t.ends
 			return packedEntry{}, t.drain()
 		}
 		if err != nil {
 			return packedEntry{}, err
 		}
-		t.one = true
+		t.one, t.ends = true, endOf(h, t.src.most-t.src.left)
 		if h.Typeflag != tar.TypeXGlobalHeader && h.Typeflag != gnuLabel {
 			return tarEntry(h), nil
 		}
 	}
+}
+
+// endOf is where an entry ends whose bytes begin at a place; -1 where its header does not say.
+func endOf(h *tar.Header, at int64) int64 {
+	const block = 512
+	switch h.Typeflag {
+	case tar.TypeLink, tar.TypeSymlink, tar.TypeChar, tar.TypeBlock, tar.TypeDir, tar.TypeFifo:
+		return at // a size means nothing
+	case tar.TypeGNUSparse:
+		return -1 // its size is that of the file with its holes
+	}
+	for name := range h.PAXRecords {
+		if strings.HasPrefix(name, "GNU.sparse.") {
+			return -1
+		}
+	}
+	return at + (h.Size+block-1)/block*block
 }
 
 // drain reads what is behind the last entry, where the stream's own checksum is. It
