@@ -159,10 +159,11 @@ func TestReport46ContainerFoundIsAdoptedAndGivenBack(t *testing.T) {
 	// What is in the way is told before anything is touched.
 	for text, why := range map[string]string{
 		image + "  ports = [\"8080:80\"]\n":                                "port 8080/tcp of the host is in use. See who listens there with: ss -lntup",
-		image + "  mounts = [{ source = \"/nosuch\", target = \"/x\" }]\n": "/nosuch is to be mounted, and will not be there by then",
-		image + "  networks = [\"nosuch\"]\n":                              "The network nosuch will not be there by then",
+		image + "  mounts = [{ source = \"/nosuch\", target = \"/x\" }]\n": "/nosuch is to be mounted, and will not be there when the container is made",
+		image + "  networks = [\"nosuch\"]\n":                              "The network nosuch will not be there when the container is made. Declare it before",
+		image + "  ports = [\"8089:80\", \"127.0.0.1:8089:81\"]\n":         "Port 127.0.0.1:8089/tcp of the host leads to 80 and to 81 in the container",
 		"  image  = \"" + strings.Repeat("ab", 32) + "\"\n":                "by its id none can be pulled",
-		"  image  = \"oci-archive:/nosuch.tar\"\n":                         "/nosuch.tar will not be there by then",
+		"  image  = \"oci-archive:/nosuch.tar\"\n":                         "/nosuch.tar will not be there when the container is made",
 		"  image  = \"oci-archive:/etc/hostname\"\n":                       "it is not an archive of one image",
 		image + "  engine = \"docker\"\n":                                  "docker: it is not installed on this host",
 	} {
@@ -272,6 +273,10 @@ func TestNetworkWithSomebodysContainersStays(t *testing.T) {
 	// Addresses that another has are told before anything is touched.
 	m.declare("file \"/etc/before\" {\n  content = \"x\"\n}\nnetwork \"n\" {\n  subnet = \"10.88.7.0/24\"\n}\n")
 	says(t, m.golem(1, "apply", "--auto-approve", site).stderr, "The network podman has 10.88.0.0/16, and 10.88.7.0/24 overlaps with that")
+	m.must("ip", "address", "add", "10.97.3.1/24", "dev", "lo")
+	m.declare("network \"n\" {\n  subnet = \"10.97.0.0/16\"\n}\n")
+	says(t, m.golem(1, "plan", site).stderr, "The host's interface lo has the address 10.97.3.1/24, and 10.97.0.0/16 overlaps with its subnet")
+	m.must("ip", "address", "del", "10.97.3.1/24", "dev", "lo")
 	m.declare("network \"n\" {\n  subnet = \"10.99.0.0/16\"\n}\nnetwork \"m\" {\n  subnet = \"10.99.7.0/24\"\n}\n")
 	says(t, m.golem(1, "plan", site).stderr, "10.99.7.0/24 has addresses of network:n in it")
 	m.samePods("refused", found)

@@ -174,10 +174,19 @@ func cleanMount(p string) bool {
 }
 
 func (c *checks) ports(a scrolls.Attrs) {
+	var seen []port
 	for _, text := range words(a, "ports") {
-		if _, ok := portOf(text); !ok {
+		p, ok := portOf(text)
+		if !ok {
 			c.wrong("ports", "Not a port", "%q is not like \"8080:80\" or \"127.0.0.1:8080:80/tcp\": the host's address and port, then the container's.", text)
+			continue
 		}
+		for _, other := range seen {
+			if p != other && p.overlaps(other) {
+				c.wrong("ports", "Port given twice", "Port %s of the host leads to %d and to %d in the container. Leave out one of the two.", p, other.in, p.in)
+			}
+		}
+		seen = append(seen, p)
 	}
 }
 

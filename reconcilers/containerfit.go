@@ -27,7 +27,7 @@ func (containerOwner) fit(w *World, t *Turn, m motion[containerState]) error {
 		}
 		if !there {
 			return &AttrError{Attr: "mounts", Summary: "Source is not there", Err: fmt.Errorf(
-				"%s is to be mounted, and will not be there by then. Declare it before, as a directory or a file", quote(mount.source))}
+				"%s is to be mounted, and will not be there when the container is made. Declare it before, as a directory or a file", quote(mount.source))}
 		}
 	}
 	for _, network := range namedNetworks(g) {
@@ -37,7 +37,7 @@ func (containerOwner) fit(w *World, t *Turn, m motion[containerState]) error {
 		}
 		if !there {
 			return &AttrError{Attr: "networks", Summary: "No such network", Err: fmt.Errorf(
-				"the network %s will not be there by then. Declare it before the container", quote(network))}
+				"the network %s will not be there when the container is made. Declare it before", quote(network))}
 		}
 	}
 	return noteImage(w, t, e, str(g.Attrs, "image"))
@@ -64,10 +64,10 @@ func noteImage(w *World, t *Turn, e podEngine, image string) error {
 		return err
 	}
 	var body imageBody
-	if scheme, file, ok := archiveOf(image); ok {
+	if _, file, ok := archiveOf(image); ok {
 		there, err := w.standsAt(file)
 		if err == nil && !there {
-			err = &AttrError{Attr: "image", Summary: "Archive is not there", Err: fmt.Errorf("%s %s will not be there by then", scheme, quote(file))}
+			err = &AttrError{Attr: "image", Summary: "Archive is not there", Err: fmt.Errorf("the image's archive %s will not be there when the container is made", quote(file))}
 		}
 		if err == nil {
 			var inside archivedImage

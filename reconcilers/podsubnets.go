@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 
@@ -40,8 +41,8 @@ func sharedSubnets(glyphs []*scrolls.Glyph) []Mistake {
 	return mistakes
 }
 
-// fit implements fitter: no other network of the engine has addresses in the subnet of a new
-// one by then.
+// fit implements fitter: no other network of the engine, and no interface of the host's, has
+// addresses in the subnet of a new one by then.
 func (networkOwner) fit(w *World, t *Turn, m motion[networkState]) error {
 	if w.Acts || len(t.Set) == 0 || m.to.Make == "" || m.to.Make == m.from.Make {
 		return nil
@@ -55,7 +56,14 @@ func (networkOwner) fit(w *World, t *Turn, m motion[networkState]) error {
 	if err != nil {
 		return err
 	}
+	taken := func(format string, args ...any) error {
+		return &AttrError{Glyph: m.glyph, Attr: "subnet", Summary: "Subnet is in use", Err: fmt.Errorf(format+". Choose another subnet", args...)}
+	}
+	bridges := map[string]bool{} // of the engine's networks: these come and go with them
 	for _, n := range all {
+		for _, name := range n.interfaces() {
+			bridges[name] = true
+		}
 		s, foreseen := networkKeeper.foreseen(w, e.name+":"+n.Name)
 		if n.ID == m.from.ID || foreseen && s.ID != n.ID || n.Driver != "bridge" {
 			continue
@@ -65,11 +73,58 @@ func (networkOwner) fit(w *World, t *Turn, m motion[networkState]) error {
 			if err != nil || !p.Overlaps(o) {
 				continue
 			}
-			return &AttrError{Glyph: m.glyph, Attr: "subnet", Summary: "Subnet is in use", Err: fmt.Errorf(
-				"the network %s has %s, and %s overlaps with that. Choose another subnet", quote(n.Name), o, p)}
+			return taken("the network %s has %s, and %s overlaps with that", quote(n.Name), o, p)
+		}
+	}
+	if w.Stirred {
+		return nil // an earlier step may take an address away
+	}
+	for _, has := range w.Host.addresses() {
+		if !bridges[has.name] && p.Overlaps(has.of.Masked()) {
+			return taken("the host's interface %s has the address %s, and %s overlaps with its subnet", quote(has.name), has.of, p)
 		}
 	}
 	return nil
+}
+
+// interfaces are what the host may call its own end of a network.
+func (n *podNetwork) interfaces() []string {
+	names := []string{n.Interface, n.Options["com.docker.network.bridge.name"]}
+	if len(n.ID) >= 12 {
+		names = append(names, "br-"+n.ID[:12])
+	}
+	return names
+}
+
+// A hostAddress is an address of one of the host's interfaces, with its subnet.
+type hostAddress struct {
+	name string
+	of   netip.Prefix
+}
+
+// addresses are those of the host's interfaces; none of what is no live host, or where the
+// kernel does not tell: then the engine will.
+func (h *Host) addresses() []hostAddress {
+	if !h.Live() || h.Exec != nil {
+		return nil
+	}
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return nil
+	}
+	var all []hostAddress
+	for _, i := range interfaces {
+		addresses, err := i.Addrs()
+		if err != nil {
+			continue
+		}
+		for _, a := range addresses {
+			if p, err := netip.ParsePrefix(a.String()); err == nil {
+				all = append(all, hostAddress{i.Name, p})
+			}
+		}
+	}
+	return all
 }
 
 // allNetworks looks at every network that the engine has.
