@@ -72,11 +72,14 @@ func TestCommandsThatCannotRunAreToldByPlan(t *testing.T) {
 	m := boot(t)
 	found := m.print()
 	for text, why := range map[string]string{
-		`run = ["no-such-program"]`:                                 "Nothing on this host is the program no-such-program",
-		"run = [\"true\"]\n unless = [\"/opt/none\"]":               "Nothing on this host is the program /opt/none",
-		"run = [\"true\"]\n user = \"nobody-here\"":                 `No user is called "nobody-here" here`,
-		"run = [\"true\"]\n dir = \"/srv/none\"":                    "There is no directory /srv/none",
-		"run = [\"true\"]\n onlyif = [\"sh\", \"-c\", \"kill $$\"]": "Guard cannot be asked",
+		`run = ["no-such-program"]`:                                            "Nothing on this host is the program no-such-program",
+		"run = [\"true\"]\n unless = [\"/opt/none\"]":                          "Nothing on this host is the program /opt/none",
+		"run = [\"true\"]\n user = \"nobody-here\"":                            `No user is called "nobody-here" here`,
+		"run = [\"true\"]\n dir = \"/srv/none\"":                               "There is no directory /srv/none",
+		"run = [\"true\"]\n user = \"late\"\n}\nuser \"late\" {":               "move user:late up",
+		"run = [\"true\"]\n dir = \"/srv/late\"\n}\ndirectory \"/srv/late\" {": "move directory:/srv/late up",
+		"run = [\"/opt/late\"]\n}\nfile \"/opt/late\" {\n  content = \"x\"":    "move file:/opt/late up",
+		"run = [\"true\"]\n onlyif = [\"sh\", \"-c\", \"kill $$\"]":            "Guard cannot be asked",
 	} {
 		m.declare("command \"x\" {\n" + text + "\n}\n")
 		said := m.golem(1, "plan", "/root/site").stderr

@@ -102,7 +102,7 @@ func TestContainerIsMadeChangedRepairedAndRemoved(t *testing.T) {
 	says(t, m.plan(), "No changes.")
 
 	m.must("podman", "start", "hand") // which nobody asked to come up again
-	saysAll(t, m.plan("--destroy"), "- container:web remove stopped and removed: golem made it; /srv/conf and the volume hand stays", "cannot be undone: its writable layer is lost")
+	saysAll(t, m.plan("--destroy"), "- container:web remove stopped and removed: golem made it; what is in /srv/conf and the volume hand stays", "cannot be undone: its writable layer is lost")
 	m.destroy()
 	m.same("after destroy", found)
 }

@@ -66,34 +66,6 @@ func (w *World) grantee(g *scrolls.Glyph) (tag uint16, id uint32, err error) {
 	return tag, uint32(number), nil
 }
 
-// comesTooLate refuses a glyph that is about what only a later one of the run makes.
-func (w *World) comesTooLate(g *scrolls.Glyph) error {
-	what, who := granteeOf(g.Attrs)
-	ask := map[bool]func(*scrolls.Glyph, string, string) (int, error){true: w.groupFor, false: w.userFor}[what == "group"]
-	_, err := ask(g, what, who)
-	var wrong *AttrError
-	if errors.As(err, &wrong) && wrong.Other != nil {
-		return err
-	}
-	at, err := w.resolve(str(g.Attrs, "path"), true)
-	if err != nil {
-		return nil //nolint:nilerr // target tells
-	}
-	if n, err := w.look(at.real); err != nil || n.Type != Absent {
-		return err
-	}
-	for _, c := range w.Claims(at.real) {
-		if !w.Acts && w.Before(g.Key, c) {
-			return &AttrError{
-				Attr: "path", Other: w.InForce(c), Summary: "Made too late",
-				Err: fmt.Errorf("nothing is at %s yet, and %s, which makes it, is enacted only after this. "+
-					"What is written first is done first: move %s up, above this", quote(at.real), c, c),
-			}
-		}
-	}
-	return nil
-}
-
 // target is where a glyph's path leads. It is an error if there is nothing.
 func (w *World) target(g *scrolls.Glyph) (place, Node, error) {
 	at, err := w.resolve(str(g.Attrs, "path"), true)

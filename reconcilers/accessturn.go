@@ -16,7 +16,8 @@ import (
 // want works out the lists of every path that the grant is on or was on.
 func (accesses) want(_ context.Context, w *World, v view[grantState]) (goal[grantState], error) {
 	if v.now.Awaits != "" {
-		if err := w.comesTooLate(v.glyph); err != nil {
+		what, who := granteeOf(v.glyph.Attrs)
+		if err := w.tooEarly(v.glyph, what, who, map[string]string{"path": str(v.glyph.Attrs, "path")}); err != nil {
 			return goal[grantState]{}, err
 		}
 		return awaitedGrant(w, v), nil

@@ -2,7 +2,11 @@ package reconcilers
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"path"
+	"slices"
 
 	"golem/scrolls"
 )
@@ -139,4 +143,53 @@ func (w *World) born(g *scrolls.Glyph, attr, what, name string, maker *scrolls.G
 		Err: fmt.Errorf("no %s is called %q here yet, and %s, which makes it, is enacted only after this. "+
 			"What is written first is done first: move %s up, above this", what, name, maker.Key, maker.Key),
 	}
+}
+
+// tooEarly refuses a glyph that needs a user or group, or what is at a path, where only a
+// later glyph of the scroll makes it. paths are by attribute. What lacks otherwise is told by
+// who asks.
+func (w *World) tooEarly(g *scrolls.Glyph, attr, name string, paths map[string]string) error {
+	if w.Acts {
+		return nil
+	}
+	var late *AttrError
+	if name != "" {
+		ask := w.userFor
+		if attr == "group" {
+			ask = w.groupFor
+		}
+		if _, err := ask(g, attr, name); errors.As(err, &late) && late.Other != nil {
+			return err
+		}
+	}
+	for _, attr := range slices.Sorted(maps.Keys(paths)) {
+		if err := w.pathTooEarly(g, attr, paths[attr]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *World) pathTooEarly(g *scrolls.Glyph, attr, p string) error {
+	if !path.IsAbs(p) || path.Clean(p) != p {
+		return nil
+	}
+	at, err := w.resolve(p, true)
+	if err != nil {
+		return nil //nolint:nilerr // who asks tells
+	}
+	if n, err := w.look(at.real); err != nil || n.Type != Absent {
+		return err
+	}
+	for _, key := range w.Claims(at.real) {
+		if !w.Before(g.Key, key) {
+			continue
+		}
+		return &AttrError{
+			Glyph: g, Attr: attr, Other: w.InForce(key), Summary: "Made too late",
+			Err: fmt.Errorf("nothing is at %s yet, and %s, which makes it, is enacted only after this. "+
+				"What is written first is done first: move %s up, above this", quote(at.real), key, key),
+		}
+	}
+	return nil
 }

@@ -99,6 +99,13 @@ func (commands) want(ctx context.Context, w *World, v view[commandState]) (goal[
 		to.reason = does
 		to.irreversible = append(to.irreversible, "what the version that ran did stays: it has no undo")
 	}
+	needs := map[string]string{"dir": str(g.Attrs, "dir"), "run": words(g.Attrs, "run")[0]}
+	if now.Unsure != "" {
+		needs[now.Unsure] = words(g.Attrs, now.Unsure)[0]
+	}
+	if err := w.tooEarly(g, "user", str(g.Attrs, "user"), needs); err != nil {
+		return to, err
+	}
 	to.lacks = missing(ctx, w, g, "run")
 	if now.Unsure != "" {
 		to.reason += "; whether it is needed is known at apply, when `" + now.Unsure + "` can be asked"

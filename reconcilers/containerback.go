@@ -56,7 +56,7 @@ func (containerOwner) back(ctx context.Context, w *World, v view[containerState]
 	}
 	if mine {
 		if volumes := volumesOf(v.glyph); volumes != "" {
-			g.reason += "; " + volumes + " stays"
+			g.reason += "; what is in " + volumes + " stays"
 		}
 		g.irreversible = []string{k.lost()}
 	} else if g.effect == "delete" {

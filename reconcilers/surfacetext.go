@@ -314,9 +314,9 @@ func bytesText(n int64) string {
 func sizes(from, to int64) string {
 	if from < 1000 && to < 1000 {
 		if from == to {
-			return fmt.Sprintf("%d bytes, other content", to)
+			return bytesText(to) + ", other content"
 		}
-		return fmt.Sprintf("%d → %d bytes", from, to)
+		return fmt.Sprintf("%d → %s", from, bytesText(to))
 	}
 	return bytesText(from) + " → " + bytesText(to)
 }
