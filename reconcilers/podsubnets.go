@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"golem/scrolls"
@@ -41,17 +42,21 @@ func sharedSubnets(glyphs []*scrolls.Glyph) []Mistake {
 	return mistakes
 }
 
-// fit implements fitter: no other network of the engine, and no interface of the host's, has
+// fit implements fitter: the engine has the driver of a new network, and no other network of
+// the engine, and no interface of the host's, has
 // addresses in the subnet of a new one by then.
 func (networkOwner) fit(w *World, t *Turn, m motion[networkState]) error {
 	if w.Acts || len(t.Set) == 0 || m.to.Make == "" || m.to.Make == m.from.Make {
 		return nil
 	}
+	e, _ := splitResource(w, m.resource)
+	if err := e.hasDriver(context.Background(), m.glyph); err != nil {
+		return err
+	}
 	p, ok := bridged(m.glyph)
 	if !ok {
 		return nil
 	}
-	e, _ := splitResource(w, m.resource)
 	all, err := e.allNetworks(context.Background())
 	if err != nil {
 		return err
@@ -83,6 +88,20 @@ func (networkOwner) fit(w *World, t *Turn, m motion[networkState]) error {
 		if !bridges[has.name] && p.Overlaps(has.of.Masked()) {
 			return taken("the host's interface %s has the address %s, and %s overlaps with its subnet", quote(has.name), has.of, p)
 		}
+	}
+	return nil
+}
+
+// hasDriver refuses a network whose driver the engine does not have. Where it cannot be asked,
+// it will tell.
+func (e podEngine) hasDriver(ctx context.Context, g *scrolls.Glyph) error {
+	driver := str(g.Attrs, "driver")
+	if driver == "" || driver == "bridge" || e.comes() {
+		return nil
+	}
+	out, err := e.ask(ctx, "info", "--format", "{{range .Plugins.Network}}{{.}} {{end}}")
+	if has := strings.Fields(out); err == nil && len(has) > 0 && !slices.Contains(has, driver) {
+		return &AttrError{Glyph: g, Attr: "driver", Summary: "Unknown driver", Err: fmt.Errorf("%s has no driver %q here; it has %s", e.name, driver, strings.Join(has, ", "))}
 	}
 	return nil
 }

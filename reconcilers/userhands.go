@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"golem/scrolls"
 )
@@ -38,7 +37,7 @@ func (w *World) comes(v view[userState], g *goal[userState]) error {
 			return err
 		}
 	case n.Type == Dir: // another glyph's
-		g.to.MadeHome, g.reason = "", strings.Replace(g.reason, homeMade, homeFound, 1)
+		g.to.MadeHome, g.reason = "", g.to.retold(homeFound)
 		return nil
 	default:
 		if g.to.Up, err = w.wayTo(home); err != nil {

@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"path"
 	"slices"
@@ -57,10 +58,10 @@ func (k *userWork) home(home string, system bool) error {
 	switch {
 	case n.Type == Dir && !system && k.w.onTheWay(at.real):
 		k.to.MadeHome = at.real
-		k.say("home %s %s", quote(home), homeTaken)
+		k.sayHome(home, homeTaken)
 		return k.w.lookHome(&k.to)
 	case n.Type == Dir:
-		k.say("home %s %s", quote(home), homeFound)
+		k.sayHome(home, homeFound)
 		err := k.w.lookHome(&k.to)
 		k.to.FoundKeys = &keysFound{home, k.to.Keys, k.to.KeysTime}
 		return err
@@ -71,8 +72,21 @@ func (k *userWork) home(home string, system bool) error {
 		return nil
 	}
 	k.to.Home, k.to.MadeHome = true, at.real
-	k.say("home %s %s", quote(home), homeMade)
+	k.sayHome(home, homeMade)
 	return nil
+}
+
+// sayHome tells of a new user's home, which the turns before may yet change.
+func (k *userWork) sayHome(home, how string) {
+	k.to.homeAt = len(k.said)
+	k.say("home %s %s", quote(home), how)
+}
+
+// retold is how a person is told of a new user whose home is otherwise than was worked out.
+func (s userState) retold(how string) string {
+	said := slices.Clone(s.said)
+	said[s.homeAt] = fmt.Sprintf("home %s %s", quote(s.homeOf()), how)
+	return strings.Join(said, ", ")
 }
 
 // homeMode is the mode of a new home, as login.defs(5) has it.

@@ -53,6 +53,11 @@ type userState struct {
 	Hands []hand    `json:"hands,omitempty"`
 	// Moved is what becomes of golem's keys where the step gives the user another home.
 	Moved *keysMove `json:"moved,omitempty"`
+
+	// said is how a person is told of the step that makes the user, with the part about its
+	// home at homeAt. It is of one run, and never written.
+	said   []string
+	homeAt int
 }
 
 // A hand is a directory that golem made, and that becomes a user's with its home, or is

@@ -42,6 +42,7 @@ func (u users) want(_ context.Context, w *World, v view[userState]) (goal[userSt
 			return goal[userState]{}, err
 		}
 	}
+	k.to.said = k.said
 	g := goal[userState]{to: k.to, effect: "write", reason: strings.Join(k.said, ", ")}
 	if len(k.said) == 0 {
 		g.reason = "it is so already; nothing to change"
@@ -205,7 +206,7 @@ func (k *userWork) change() error {
 		return err
 	}
 	if home := k.to.homeOf(); k.to.MadeHome != "" && k.to.MadeHome == home && !k.to.Home {
-		k.to.Home = true
+		k.to.Home, k.to.homeAt = true, len(k.said)
 		k.say("its home %s is made anew", quote(home))
 	}
 	return k.secrets()
