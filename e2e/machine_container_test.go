@@ -274,7 +274,7 @@ func TestNetworkWithSomebodysContainersStays(t *testing.T) {
 	m.declare("file \"/etc/before\" {\n  content = \"x\"\n}\nnetwork \"n\" {\n  subnet = \"10.88.7.0/24\"\n}\n")
 	says(t, m.golem(1, "apply", "--auto-approve", site).stderr, "The network podman has 10.88.0.0/16, and 10.88.7.0/24 overlaps with that")
 	m.declare("network \"n\" {\n  driver = \"nosuch\"\n}\n")
-	says(t, m.golem(1, "plan", site).stderr, "podman has no driver \"nosuch\" here; it has bridge")
+	says(t, m.golem(1, "plan", site).stderr, "Podman has no driver \"nosuch\" here; it has bridge")
 	m.must("ip", "address", "add", "10.97.3.1/24", "dev", "lo")
 	m.declare("network \"n\" {\n  subnet = \"10.97.0.0/16\"\n}\n")
 	says(t, m.golem(1, "plan", site).stderr, "The host's interface lo has the address 10.97.3.1/24, and 10.97.0.0/16 overlaps with its subnet")

@@ -35,7 +35,7 @@ var archiveKind = Kind{
 				Name: "source", Type: cty.String, Required: true, File: true, URL: true, TypeText: "file name or https URL",
 				Doc: "The archive: a file, relative to the scroll's directory, or an https URL, which needs `sha256`.",
 			},
-			{Name: "sha256", Type: cty.String, Default: "none; required with a URL", Doc: "The SHA-256 that the archive must have, in hex."},
+			{Name: "sha256", Type: cty.String, Default: "none; required with a URL", Doc: "The SHA-256 that the archive must have, in hex. A tar that lacks the mark at its end, as one that was cut short does, needs it, too."},
 			{Name: "strip", Type: cty.Number, Default: "`0`", Doc: "How many leading directories of each name are left out; what has no more than that is not unpacked."},
 			{
 				Name: "include", Type: cty.List(cty.String), Default: "everything",

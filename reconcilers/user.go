@@ -34,7 +34,7 @@ var userKind = Kind{
 			{Name: "comment", Type: cty.String, Doc: "Its full name, or what it is for."},
 			{
 				Name: "home", Type: cty.String, Default: "`/home/NAME`; `/nonexistent` for a system user",
-				Doc: "Its home directory: made with a new user that is no system user, where there is none. Nothing is moved when it changes.",
+				Doc: "Its home directory: made with a new user that is no system user, where there is none. When it changes, none is made and nothing is moved but golem's `authorized_keys`.",
 			},
 			{Name: "shell", Type: cty.String, Default: "the host's; `/usr/sbin/nologin` for a system user", Doc: "Its login shell."},
 			{Name: "group", Type: cty.String, Default: "a group of its own name", Doc: "Its primary group, by name or number."},
