@@ -36,14 +36,15 @@ func (m *maker) protect() {
 }
 
 // protectedRemoves are the protected keys that a turn removes. What was said of a key last
-// is in force with it, not in its step.
+// is in force with it, not in its step. One that goes on under another key is not removed.
 func (m *maker) protectedRemoves(t *reconcilers.Turn) []scrolls.Key {
 	var keys []scrolls.Key
 	if t.Step == nil {
 		return nil
 	}
 	for _, part := range t.Step.Glyphs {
-		if was, ok := m.own[part.Key]; ok && part.New == nil && was.Glyph.Protect && !t.Moves[part.Key] {
+		if was, ok := m.own[part.Key]; ok && part.New == nil && was.Glyph.Protect && !t.Moves[part.Key] &&
+			!slices.ContainsFunc(t.Set, func(g *scrolls.Glyph) bool { return g.MovedFrom == part.Key }) {
 			keys = append(keys, part.Key)
 		}
 	}
