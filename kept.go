@@ -90,7 +90,11 @@ func (a *app) keptShow(_ context.Context, c *cli.Command) error {
 
 // keptDiff compares what is kept with what is at its path now.
 func (a *app) keptDiff(c *cli.Command, s *session, r *state.Reader, k *state.Kept) error {
-	says, diff, err := reconcilers.KeptDiff(s.host, r, k)
+	snap, err := r.Snapshot()
+	if err != nil {
+		return err
+	}
+	now, err := reconcilers.KeptDiff(s.host, r, k, snap.Applied)
 	if err != nil {
 		return err
 	}
@@ -98,12 +102,14 @@ func (a *app) keptDiff(c *cli.Command, s *session, r *state.Reader, k *state.Kep
 		plan.KeptRow
 		Now  string `json:"now"`
 		Diff string `json:"diff"`
-	}{plan.KeptRows([]*state.Kept{k})[0], says, diff}
-	if row.Sensitive {
+	}{plan.KeptRows([]*state.Kept{k})[0], now.Says, now.Diff}
+	row.Sensitive = now.Secret
+	diff := now.Diff
+	if now.Secret {
 		diff = fmt.Sprintf("It is sensitive: no line is shown. golem kept show %d prints what is kept.\n", k.ID)
 	}
 	return a.list(c, "kept", row, func(out *plan.Printer) error {
-		return out.Printf("%s, kept %d against now: %s\n%s", plan.Printable(reconcilers.Quote(k.Path)), k.ID, says, diff)
+		return out.Printf("%s, kept %d against now: %s\n%s", plan.Printable(reconcilers.Quote(k.Path)), k.ID, now.Says, diff)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 
 	"golem/state"
 )
@@ -12,13 +13,24 @@ import (
 // Diff shows how one text differs from another, as plans do; "" for not at all.
 func Diff(old, next []byte) string { return unified(old, next) }
 
-// KeptDiff tells how what stands at a kept file's path now differs from what is kept: in a
-// word or two, and line by line where both are files. Of what is sensitive no line is shown.
-func KeptDiff(h *Host, blobs Blobs, k *state.Kept) (says, diff string, err error) {
+// A KeptChange is how what stands at a kept file's path now differs from what is kept: in a
+// word or two, and line by line where both are files.
+type KeptChange struct {
+	Says, Diff string
+	// Secret says that something sensitive is in what is kept, or in what a layer in force has
+	// at that path by now: no line is told.
+	Secret bool
+}
+
+// KeptDiff compares what is kept with what is at its path.
+func KeptDiff(h *Host, blobs Blobs, k *state.Kept, applied []state.Applied) (c KeptChange, err error) {
 	was, err := readKept(k)
 	if err != nil {
-		return "", "", err
+		return c, err
 	}
+	c.Secret = was.Secret || slices.ContainsFunc(applied, func(a state.Applied) bool {
+		return a.Sort == PathSort && a.Resource == k.Path && secret(a.Glyph)
+	})
 	w := NewWorld(h, blobs)
 	defer w.Close()
 	now, err := h.observe(w.d, k.Path, maxDiff)
@@ -26,35 +38,34 @@ func KeptDiff(h *Host, blobs Blobs, k *state.Kept) (says, diff string, err error
 		now, err = absent(), nil
 	}
 	if err != nil {
-		return "", "", err
+		return c, err
 	}
 	switch {
 	case now.Type == Absent:
-		says = "nothing is there now"
+		c.Says = "nothing is there now"
 	case now.Type != was.Type:
-		says = fmt.Sprintf("%s is there now, not %s", now.Type.noun(), was.Type.noun())
+		c.Says = fmt.Sprintf("%s is there now, not %s", now.Type.noun(), was.Type.noun())
 	default:
-		says = sameText(was.Node, now)
+		c.Says = sameText(was.Node, now)
 	}
-	if was.Secret {
-		return says, "", nil
-	}
-	if was.Type != File || now.Type != File || was.Hash == now.Hash {
-		return says, "", nil
+	if c.Secret || was.Type != File || now.Type != File || was.Hash == now.Hash {
+		return c, nil
 	}
 	if was.Size > maxDiff || now.Size > maxDiff || now.data == nil {
-		return says + "; they are too large to be compared line by line", "", nil
+		c.Says += "; they are too large to be compared line by line"
+		return c, nil
 	}
 	src, _, err := blobs.OpenBlob(k.Blob)
 	if err != nil {
-		return "", "", err
+		return c, err
 	}
 	defer src.Close()
 	data, err := io.ReadAll(src)
 	if err != nil {
-		return "", "", fmt.Errorf("read kept %d: %w", k.ID, err)
+		return c, fmt.Errorf("read kept %d: %w", k.ID, err)
 	}
-	return says, unified(data, now.data), nil
+	c.Diff = unified(data, now.data)
+	return c, nil
 }
 
 // sameText says how two objects of one type differ.

@@ -88,8 +88,13 @@ func TestExistingDirectoryIsLeftAsItIs(t *testing.T) {
 
 func TestJournalIsBound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "planroom.db")
-	open(t, path, Options{Root: "/build/img"}).Close()         // an image: bound to nothing
-	open(t, path, Options{Root: "/build/elsewhere"}).Close()   // and still
+	open(t, path, Options{Root: "/build/img"}).Close() // an image: bound to no machine
+	var bound *BoundError
+	if _, err := Open(path, Options{Root: "/build/copy"}); !errors.As(err, &bound) || !strings.Contains(err.Error(), `it belongs to root "/build/img", this is "/build/copy"`) {
+		t.Errorf("a copy of the image: %v", err)
+	}
+	open(t, path, Options{Root: "/build/copy", Rebind: true}).Close()
+	open(t, path, Options{Root: "/build/copy"}).Close()
 	open(t, path, Options{Machine: "m1", Root: "/"}).Close()   // it boots
 	open(t, path, Options{Machine: "m1", Root: "/./"}).Close() // the same root
 	for _, o := range []Options{{Machine: "m2", Root: "/"}, {Machine: "m1", Root: "/mnt"}, {Root: "/mnt"}} {

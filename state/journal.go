@@ -13,7 +13,8 @@ import (
 // Options say how a journal is opened. The zero value reads any journal as it is.
 type Options struct {
 	// Machine and Root are where golem acts. A journal belongs to the first pair it
-	// was written with; an empty Machine binds it to none (an image being built).
+	// was written with. With an empty Machine (an image being built) it belongs to Root
+	// until a machine with an id takes it over, under whatever root: the image boots.
 	Machine, Root string
 	// Rebind takes a journal that belongs elsewhere and makes it belong here.
 	Rebind bool
@@ -158,11 +159,11 @@ func checkBound(c *conn, o Options) error {
 		return nil
 	}
 	machine, err := c.meta("machine")
-	if err != nil || machine == "" {
+	if err != nil {
 		return err
 	}
 	root, err := c.meta("root")
-	if err != nil {
+	if err != nil || machine == "" && (root == "" || o.Machine != "") { // an image boots
 		return err
 	}
 	if machine != o.Machine || root != o.Root {
