@@ -183,6 +183,14 @@ func TestAdoptRecordsWhatIsThere(t *testing.T) {
 	if strings.Contains(refused, "Unknown") {
 		t.Errorf("more is refused: %s", refused)
 	}
+	// What waits for its socket is not stopped for good.
+	m.sh("cd /etc/systemd/system; printf '[Socket]\nListenStream=/run/waits.sock\n' | tee waits.socket > idle.socket; printf '[Service]\nExecStart=/bin/sleep 9\n' | tee idle.service > waits.service; " +
+		"printf '[Install]\nWantedBy=multi-user.target\n' >> waits.service; sed -i s/waits/idle/ idle.socket; systemctl daemon-reload; systemctl start waits.socket idle.socket")
+	m.write("/root/site/main.hcl", "name = \"web\"\n"+m.golem(0, "adopt", "--name", "web", "service", "waits").stdout)
+	says(t, m.golem(0, "plan", "--detailed-exitcode", "/root/site").stdout, "No changes. 1 glyph is as the scroll says.")
+	says(t, m.golem(1, "adopt", "--name", "web", "service", "idle").stderr, "it waits for idle.socket to start it; adopt that")
+	m.golem(0, "destroy", "--auto-approve", "--name", "web")
+	m.sh("systemctl stop waits.socket idle.socket; cd /etc/systemd/system; rm waits.* idle.* /run/waits.sock /run/idle.sock; systemctl daemon-reload")
 	says(t, m.golem(1, "adopt", "--name", "web", "service", "nosuch").stderr, "adopt service nosuch: systemd knows no such unit")
 	says(t, m.golem(1, "adopt", "--name", "web", "apt", "nosuch").stderr, "dpkg knows no such package here")
 	m.same("after what was refused", found)

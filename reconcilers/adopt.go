@@ -211,11 +211,15 @@ func adoptUnit(ctx context.Context, w *World, name string) (scrolls.Attrs, error
 	if !u.known() {
 		return nil, &AdoptError{"service", name, "systemd knows no such unit"}
 	}
+	wakers, err := w.wakers(ctx, u)
+	if err != nil {
+		return nil, err
+	}
 	a := scrolls.Attrs{"unit": unitName(name)}
 	switch {
 	case u.running():
 		a["state"] = "running"
-	case u.Active == "inactive" && u.Type != "oneshot":
+	case u.Active == "inactive" && u.Type != "oneshot" && len(wakers) == 0: // stopped for good
 		a["state"] = "stopped"
 	}
 	switch u.File {
@@ -232,10 +236,28 @@ func adoptUnit(ctx context.Context, w *World, name string) (scrolls.Attrs, error
 	if len(a) == 1 && u.File == "masked" {
 		return nil, &AdoptError{"service", name, "it is masked by its package, not by anybody here"}
 	}
+	if len(a) == 1 && len(wakers) > 0 {
+		return nil, &AdoptError{"service", name, fmt.Sprintf("it waits for %s to start it; adopt that", sentence(wakers))}
+	}
 	if len(a) == 1 {
 		return nil, &AdoptError{"service", name, fmt.Sprintf("it is %s, and %s: there is nothing of it to declare", u.Active, orText(u.File, "without a file"))}
 	}
 	return a, nil
+}
+
+// wakers are the sockets, timers and paths that are up and start a unit when it is called for.
+func (w *World) wakers(ctx context.Context, u *unit) ([]string, error) {
+	var up []string
+	for _, id := range u.TriggeredBy {
+		by, err := w.unit(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if by.running() {
+			up = append(up, id)
+		}
+	}
+	return up, nil
 }
 
 // maskedHere says whether a unit is masked where an administrator does.
