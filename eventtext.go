@@ -45,7 +45,7 @@ func eventText(ev apply.Event) string {
 			text = "failed: " + about(ev.Key, ev.Cause)
 		}
 	case "leaf_ended":
-		text = strings.ReplaceAll(ev.Outcome, "_", " ")
+		text = strings.ReplaceAll(string(ev.Outcome), "_", " ")
 	}
 	if text != "" && ev.Leaf != "" {
 		text = ev.Leaf + ": " + text

@@ -12,6 +12,7 @@ import (
 
 	"golem/apply"
 	"golem/plan"
+	"golem/state"
 )
 
 const (
@@ -49,7 +50,7 @@ type live struct {
 type liveLeaf struct {
 	name        string
 	done, total int
-	outcome     string // "" while it runs
+	outcome     state.Outcome // "" while it runs
 	failed      bool
 	attempt     int // of what is being done
 	together    int // glyphs that are being enacted together
@@ -240,7 +241,7 @@ func (v *live) leaf(l *liveLeaf, width int, current bool) (mark, text string) {
 		mark = "▸"
 	}
 	if l.outcome != "" && mark != "✓" {
-		parts = append(parts, strings.ReplaceAll(l.outcome, "_", " "))
+		parts = append(parts, strings.ReplaceAll(string(l.outcome), "_", " "))
 	}
 	if current {
 		parts = append(parts, v.elapsed(v.at.Since), v.what(l))

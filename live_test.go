@@ -15,6 +15,7 @@ import (
 	"golem/apply"
 	"golem/plan"
 	"golem/scrolls"
+	"golem/state"
 )
 
 // liveAt is a live view of so many columns and rows that draws nothing by itself, at a
@@ -126,7 +127,7 @@ func TestLinesFitAnyTerminal(t *testing.T) {
 
 func TestManyLeavesAreCounted(t *testing.T) {
 	v := liveAt(80, 5)
-	for i, outcome := range []string{"settled", "rolled_back", "settled", "settled", "settled"} {
+	for i, outcome := range []state.Outcome{"settled", "rolled_back", "settled", "settled", "settled"} {
 		leaf := fmt.Sprintf("leaf%d", i)
 		v.events(apply.Event{Type: "leaf_started", Leaf: leaf, Glyphs: 1}, apply.Event{Type: "enacted", Leaf: leaf}, apply.Event{Type: "leaf_ended", Leaf: leaf, Outcome: outcome})
 	}

@@ -152,7 +152,7 @@ func (e *engine) returned() error {
 		case rev.Run.Digest != e.run.Digest || rev.Run.Command == "destroy":
 		case rev.Run.Command == state.CommandReturn:
 			return &ReturnedError{rev}
-		case rev.Outcome == Settled || rev.Outcome == "partial":
+		case rev.Outcome == Settled || rev.Outcome == partial:
 			return nil // it stands: somebody said yes, or confirmed it
 		}
 	}
@@ -219,7 +219,7 @@ func (e *engine) confirmPart(p *plan.Pending, run int64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	rev := &state.Revision{Lineage: p.Lineage, Outcome: "partial"}
+	rev := &state.Revision{Lineage: p.Lineage, Outcome: partial}
 	rev.Leaves, _ = takenBackOf(gone)
 	err = e.j.Do(func(tx *state.Tx) error {
 		if err := tx.SetPending(nil); err != nil || len(gone) == 0 {

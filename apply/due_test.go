@@ -77,7 +77,7 @@ func plans(t *testing.T, report *apply.Report, want ...string) {
 func outcomesOf(report *apply.Report) string {
 	var all []string
 	for _, leaf := range report.Leaves {
-		all = append(all, leaf.Leaf+" "+leaf.Outcome)
+		all = append(all, leaf.Leaf+" "+string(leaf.Outcome))
 	}
 	return strings.Join(all, ", ")
 }

@@ -11,13 +11,13 @@ import (
 
 // An Event is one thing that happened, as apply --json prints it: one a line.
 type Event struct {
-	Type    string `json:"type"`
-	Seq     int    `json:"seq"`
-	Time    string `json:"time"`
-	Leaf    string `json:"leaf"`
-	Key     string `json:"key"`
-	Op      string `json:"op,omitempty"`
-	Outcome string `json:"outcome,omitempty"`
+	Type    string        `json:"type"`
+	Seq     int           `json:"seq"`
+	Time    string        `json:"time"`
+	Leaf    string        `json:"leaf"`
+	Key     string        `json:"key"`
+	Op      string        `json:"op,omitempty"`
+	Outcome state.Outcome `json:"outcome,omitempty"`
 	// Unchanged is of enacted: only the journal took note, nothing on the host was changed.
 	Unchanged bool `json:"unchanged,omitempty"`
 	// Glyphs is of leaf_started how many the leaf will enact, of enacting how many go
@@ -94,7 +94,7 @@ func (e *engine) broke(leaf *plan.Leaf, turns []*reconcilers.Turn, at int, err e
 }
 
 // mark notes what became of one glyph.
-func (r *Report) mark(leaf string, part state.StepGlyph, outcome string) {
+func (r *Report) mark(leaf string, part state.StepGlyph, outcome state.Outcome) {
 	if g := r.glyph(leaf, part.Key); g != nil {
 		g.Outcome, g.Changed = outcome, part.Changed && outcome == Applied
 	}
@@ -122,7 +122,7 @@ func (r *Report) glyph(leaf string, key scrolls.Key) *GlyphReport {
 }
 
 // ended tells how a leaf ended, once that is durable.
-func (e *engine) ended(leaf *plan.Leaf, outcome string) {
+func (e *engine) ended(leaf *plan.Leaf, outcome state.Outcome) {
 	e.report.leaf(leaf.Path).ended = true
 	e.tell(Event{Type: "leaf_ended", Leaf: leaf.Path, Outcome: outcome})
 }

@@ -15,6 +15,7 @@ import (
 	"golem/plan"
 	"golem/reconcilers"
 	"golem/scrolls"
+	"golem/state"
 )
 
 // A failCase is one host, what was applied to it, and what is to be next.
@@ -116,7 +117,7 @@ func (c *failCase) stuck(leaf string) bool {
 
 // wantOutcome is how a leaf has to end: what failed for the last time that its policy
 // lets it, or could not be brought back for another try, ends it.
-func (c *failCase) wantOutcome(leaf string) string {
+func (c *failCase) wantOutcome(leaf string) state.Outcome {
 	for _, tr := range c.of(leaf) {
 		if tr.over || tr.takeBacks > 0 {
 			return c.givenUp(leaf)
@@ -128,8 +129,8 @@ func (c *failCase) wantOutcome(leaf string) string {
 	return apply.Settled
 }
 
-func (c *failCase) givenUp(leaf string) string {
-	return map[string]string{"rollback": apply.RolledBack, "keep": apply.Kept}[c.second.policy(leaf).OnExhaust]
+func (c *failCase) givenUp(leaf string) state.Outcome {
+	return map[string]state.Outcome{"rollback": apply.RolledBack, "keep": apply.Kept}[c.second.policy(leaf).OnExhaust]
 }
 
 // barred says that a leaf is to change the file that leaves share, on which an earlier
@@ -351,7 +352,7 @@ func (c *failCase) reported(report *apply.Report, err error) {
 			t.Fatalf("revision %d says that %s is %s; the report %+v", rev.Number, leaf.Leaf, leaf.Outcome, r)
 		}
 	}
-	want := "partial"
+	want := state.Outcome("partial")
 	switch {
 	case settled == len(report.Leaves)-waves(report):
 		want = apply.Settled
@@ -382,7 +383,7 @@ func leafOfReport(report *apply.Report, path string) *apply.LeafReport {
 // note counts what was met.
 func (c *failCase) note(report *apply.Report, seen map[string]int) {
 	for _, r := range report.Leaves {
-		seen[r.Outcome]++
+		seen[string(r.Outcome)]++
 		if c.second.leaves[r.Leaf] == nil && r.Outcome == apply.RolledBack {
 			seen["goes"]++
 		}

@@ -11,6 +11,7 @@ import (
 
 	"golem/apply"
 	"golem/plan"
+	"golem/state"
 )
 
 // faults are what a system call may come back with.
@@ -132,8 +133,8 @@ func leafPaths(p string) string {
 func inWave(p string) bool { return p == "/srv/own" || p == "/new" || p == "/new/made" }
 
 // outcomes is how each leaf of a run ended.
-func outcomes(report *apply.Report) map[string]string {
-	ended := map[string]string{}
+func outcomes(report *apply.Report) map[string]state.Outcome {
+	ended := map[string]state.Outcome{}
 	for _, leaf := range report.Leaves {
 		ended[leaf.Leaf] = leaf.Outcome
 	}

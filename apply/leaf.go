@@ -291,7 +291,7 @@ func (e *engine) settle(leaf *plan.Leaf, done []*state.Step, last bool) error {
 	return nil
 }
 
-func (e *engine) leafEnd(tx *state.Tx, leaf *plan.Leaf, outcome string, failures []string) error {
+func (e *engine) leafEnd(tx *state.Tx, leaf *plan.Leaf, outcome state.Outcome, failures []string) error {
 	if !e.begun {
 		return nil
 	}

@@ -216,7 +216,7 @@ func recovered(dead *state.Dead, stuck map[*state.Step]error, failed []unfired) 
 			leaf.Failures = append(leaf.Failures, "after taking it back: "+f.err.Error())
 		}
 	}
-	return r, &state.Revision{Lineage: dead.Run.Lineage, Run: dead.Run, Outcome: "recovered", Leaves: r.Leaves}
+	return r, &state.Revision{Lineage: dead.Run.Lineage, Run: dead.Run, Outcome: recoveredOutcome, Leaves: r.Leaves}
 }
 
 // settleDead writes the ends of a dead run.

@@ -12,17 +12,24 @@ import (
 
 // How a leaf can end.
 const (
-	Settled    = "settled"
-	RolledBack = "rolled_back" // a glyph, too
-	Skipped    = "skipped"
-	Kept       = "kept"
+	Settled                  = state.Settled
+	RolledBack state.Outcome = "rolled_back" // of a glyph, too
+	Skipped    state.Outcome = "skipped"
+	Kept       state.Outcome = "kept"
 )
 
 // What can become of a glyph, beside that it is rolled back.
 const (
-	Applied    = "applied" // and in force after the run, in a leaf that was kept, too
-	Failed     = "failed"
-	NotReached = "not_reached"
+	Applied    state.Outcome = "applied" // and in force after the run, in a leaf that was kept, too
+	Failed     state.Outcome = "failed"
+	NotReached state.Outcome = "not_reached"
+)
+
+// How a run can end, beside that it settled or is rolled back; and what becomes of one that
+// died.
+const (
+	partial          state.Outcome = "partial"
+	recoveredOutcome state.Outcome = "recovered"
 )
 
 // A Report is what a run did: the plan it enacted, and how each leaf ended.
@@ -31,7 +38,7 @@ type Report struct {
 	plan.Document
 	Leaves    []*LeafReport `json:"leaves"`
 	UnitsDone []UnitReport  `json:"units_done"`
-	Outcome   string        `json:"outcome"` // settled, partial, rolled_back
+	Outcome   state.Outcome `json:"outcome"` // settled, partial, rolled_back
 	Recovered *Recovered    `json:"recovered"`
 	Kept      []state.Kept  `json:"-"`
 
@@ -47,7 +54,7 @@ type Report struct {
 // A LeafReport is how one leaf ended.
 type LeafReport struct {
 	Leaf      string        `json:"leaf"`
-	Outcome   string        `json:"outcome"`
+	Outcome   state.Outcome `json:"outcome"`
 	Attempts  int           `json:"attempts"`
 	Unchanged int           `json:"unchanged"` // glyphs that held already
 	Glyphs    []GlyphReport `json:"glyphs"`
@@ -65,11 +72,11 @@ type LeafReport struct {
 
 // A GlyphReport is what was done about one glyph.
 type GlyphReport struct {
-	Key      string   `json:"key"`
-	Op       state.Op `json:"op"`
-	Changed  bool     `json:"changed"`
-	Outcome  string   `json:"outcome"`            // applied, failed, rolled_back, not_reached
-	Attempts int      `json:"attempts,omitempty"` // where it took more than one
+	Key      string        `json:"key"`
+	Op       state.Op      `json:"op"`
+	Changed  bool          `json:"changed"`
+	Outcome  state.Outcome `json:"outcome"`            // applied, failed, rolled_back, not_reached
+	Attempts int           `json:"attempts,omitempty"` // where it took more than one
 
 	stuck bool // it could not be taken back
 }
@@ -90,7 +97,7 @@ type Failure struct {
 // begin takes the plan into the report.
 func (r *Report) begin(p *plan.Plan) {
 	r.Type, r.Plan, r.Document = "report", p, p.Document()
-	r.Outcome = "partial" // until it is on disk that it is not
+	r.Outcome = partial // until it is on disk that it is not
 	r.Leaves, r.UnitsDone = []*LeafReport{}, []UnitReport{}
 	r.at, r.removes = map[string]*LeafReport{}, map[scrolls.Key]*GlyphReport{}
 	for _, leaf := range p.Leaves {
@@ -206,7 +213,7 @@ func (r *Report) blame(leaf string, err error) {
 }
 
 // outcome is the run's: how its leaves ended taken together.
-func (r *Report) outcome() string {
+func (r *Report) outcome() state.Outcome {
 	settled, failed, kept := 0, 0, 0
 	for _, l := range r.Leaves {
 		switch {
@@ -225,9 +232,10 @@ func (r *Report) outcome() string {
 	case settled+kept == 0:
 		return RolledBack
 	}
-	return "partial"
+	return partial
 }
 
+// outcomes are the leaves' as the journal has them.
 func (r *Report) outcomes() []state.LeafOutcome {
 	all := make([]state.LeafOutcome, 0, len(r.Leaves))
 	for _, l := range r.Leaves {
@@ -236,6 +244,7 @@ func (r *Report) outcomes() []state.LeafOutcome {
 	return all
 }
 
+// finish notes that the run is a revision on disk.
 func (r *Report) finish(revision int) {
 	r.Revision, r.Outcome, r.recorded = revision, r.outcome(), true
 }

@@ -13,6 +13,7 @@ import (
 	"golem/apply"
 	"golem/reconcilers"
 	"golem/scrolls"
+	"golem/state"
 )
 
 // A patienceTest is a leaf that fails some times, on a clock that nobody waits for.
@@ -110,7 +111,7 @@ func TestTriesRunOut(t *testing.T) {
 		t.Errorf("the leaf is %q and %q", a, b)
 	}
 	for _, g := range report.Leaves[0].Glyphs {
-		want := map[string]string{"file:/etc/a": apply.RolledBack, "file:/etc/b": apply.Failed, "file:/etc/c": apply.NotReached}
+		want := map[string]state.Outcome{"file:/etc/a": apply.RolledBack, "file:/etc/b": apply.Failed, "file:/etc/c": apply.NotReached}
 		if g.Outcome != want[g.Key] || (g.Attempts == 4) != (g.Outcome == apply.Failed) {
 			t.Errorf("%s is %s after %d attempts, want %s", g.Key, g.Outcome, g.Attempts, want[g.Key])
 		}

@@ -131,10 +131,10 @@ func TestInterruptAtEveryCall(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			want := settledHost(t, a.before, a.act)
-			seen := map[string]bool{}
+			seen := map[state.Outcome]bool{}
 			for n := 1; interruptAt(t, a.before, a.act, n, want, seen); n++ {
 			}
-			for _, outcome := range []string{apply.RolledBack, apply.Skipped, apply.Settled} {
+			for _, outcome := range []state.Outcome{apply.RolledBack, apply.Skipped, apply.Settled} {
 				if !seen[outcome] {
 					t.Errorf("no interrupt ever left a leaf %s", outcome)
 				}
@@ -144,7 +144,7 @@ func TestInterruptAtEveryCall(t *testing.T) {
 }
 
 // interruptAt cancels an act at its n-th change. It says whether there was an n-th.
-func interruptAt(t *testing.T, before []string, act string, n int, want map[string]string, seen map[string]bool) bool {
+func interruptAt(t *testing.T, before []string, act string, n int, want map[string]string, seen map[state.Outcome]bool) bool {
 	h, found := stage(t, before)
 	defer h.remove()
 	was, wasTimed, revision := h.fingerprint(t, false), h.fingerprint(t, true), h.revision(t, "crash")
@@ -190,7 +190,7 @@ func interruptAt(t *testing.T, before []string, act string, n int, want map[stri
 
 // inOrder fails if a leaf settled after one that did not.
 func inOrder(t *testing.T, at string, report *apply.Report) {
-	ended := ""
+	var ended state.Outcome
 	for _, leaf := range report.Leaves {
 		if len(leaf.Glyphs) == 0 {
 			continue

@@ -72,8 +72,9 @@ func (l *LeafReport) idle() bool {
 	return !l.told() && l.Outcome == Settled && l.Leaf != plan.WaveLeaf
 }
 
+// text writes how the leaf ended, and of one that failed why and what became of its glyphs.
 func (l *LeafReport) text(out *plan.Printer, b *strings.Builder, width int) {
-	label := map[string]string{
+	label := map[state.Outcome]string{
 		Settled: out.Good("settled    "), RolledBack: out.Bad("rolled back"),
 		Kept: out.Bad("kept       "), Skipped: out.Warn("skipped    "),
 	}[l.Outcome]
@@ -88,7 +89,10 @@ func (l *LeafReport) text(out *plan.Printer, b *strings.Builder, width int) {
 	if l.Outcome == Settled || l.Outcome == Skipped {
 		return
 	}
-	for _, told := range []struct{ outcome, word string }{
+	for _, told := range []struct {
+		outcome state.Outcome
+		word    string
+	}{
 		{Applied, "applied"}, {RolledBack, "rolled back"}, {Failed, "failed"}, {NotReached, "not reached"},
 	} {
 		word := told.word
@@ -155,7 +159,7 @@ func (l *LeafReport) sentence() string {
 func (l *LeafReport) acted() bool { return l.undone+len(l.fired) > 0 }
 
 // count counts the glyphs that ended in one way.
-func (l *LeafReport) count(outcome string) int {
+func (l *LeafReport) count(outcome state.Outcome) int {
 	n := 0
 	for _, g := range l.Glyphs {
 		if g.Outcome == outcome {
@@ -177,7 +181,7 @@ func (l *LeafReport) already() int {
 }
 
 // keys names the glyphs that ended in one way.
-func (l *LeafReport) keys(out *plan.Printer, b *strings.Builder, outcome, word string) {
+func (l *LeafReport) keys(out *plan.Printer, b *strings.Builder, outcome state.Outcome, word string) {
 	var keys []string
 	for _, g := range l.Glyphs {
 		if g.Outcome != outcome {
@@ -270,7 +274,7 @@ func (r *Report) verdict(out *plan.Printer) string {
 	}
 	head := out.Good("Applied")
 	switch r.Outcome {
-	case "partial":
+	case partial:
 		head = out.Bad("Partly applied")
 	case RolledBack:
 		head = out.Bad("Rolled back")

@@ -7,6 +7,7 @@ import (
 	"golem/apply"
 	"golem/plan"
 	"golem/scrolls"
+	"golem/state"
 )
 
 // mixedRun ends in every way that a leaf can but by an interrupt: its first leaf has
@@ -59,7 +60,7 @@ func TestTheReportAsAPersonReadsIt(t *testing.T) {
 
 func TestWhatTheReportSaysOfEachGlyph(t *testing.T) {
 	r := mixedRun(t)
-	want := map[string]string{
+	want := map[string]state.Outcome{
 		"file:/etc/good": apply.Applied, "file:/etc/found": apply.Applied,
 		"file:/etc/one": apply.RolledBack, "service:web.service": apply.RolledBack, "service:plain.service": apply.RolledBack,
 		"service:fail.service": apply.Failed, "file:/etc/two": apply.NotReached,

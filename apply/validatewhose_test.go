@@ -8,6 +8,7 @@ import (
 
 	"golem/apply"
 	"golem/scrolls"
+	"golem/state"
 )
 
 // TestTheGlyphWhoseTestRefusesIsNamed: of several on one path, with tests of their own, the
@@ -23,7 +24,7 @@ func TestTheGlyphWhoseTestRefusesIsNamed(t *testing.T) {
 			t.Errorf("%s: it is told as %+v", policy, failures(report))
 		}
 		for _, g := range report.Leaves[0].Glyphs {
-			if want := map[string]string{"line:/etc/it.conf:one": apply.RolledBack, "line:/etc/it.conf:two": apply.Failed}[g.Key]; g.Outcome != want {
+			if want := map[string]state.Outcome{"line:/etc/it.conf:one": apply.RolledBack, "line:/etc/it.conf:two": apply.Failed}[g.Key]; g.Outcome != want {
 				t.Errorf("%s: %s ended %s, not %s", policy, g.Key, g.Outcome, want)
 			}
 		}

@@ -9,13 +9,13 @@ import (
 
 // A RevisionRow is one revision in a list.
 type RevisionRow struct {
-	ID       string `json:"id"` // web@4
-	Lineage  string `json:"lineage"`
-	Revision int    `json:"revision"`
-	Kind     string `json:"kind"`
-	Command  string `json:"command"`
-	Target   int    `json:"target,omitempty"` // what a rollback or a return goes back to
-	Outcome  string `json:"outcome"`
+	ID       string        `json:"id"` // web@4
+	Lineage  string        `json:"lineage"`
+	Revision int           `json:"revision"`
+	Kind     string        `json:"kind"`
+	Command  string        `json:"command"`
+	Target   int           `json:"target,omitempty"` // what a rollback or a return goes back to
+	Outcome  state.Outcome `json:"outcome"`
 	// Unconfirmed says that it is taken back unless somebody confirms it.
 	Unconfirmed bool                `json:"unconfirmed,omitempty"`
 	At          string              `json:"at"`
@@ -70,9 +70,9 @@ func (r RevisionRow) does() string {
 // ended is the outcome, and whether that is the last word.
 func (r RevisionRow) ended() string {
 	if r.Unconfirmed {
-		return r.Outcome + ", unconfirmed"
+		return string(r.Outcome) + ", unconfirmed"
 	}
-	return r.Outcome
+	return string(r.Outcome)
 }
 
 func (r RevisionRow) who() string {
@@ -164,7 +164,7 @@ func (d *RevisionDoc) Text(out *Printer) error {
 		fmt.Fprintf(b, "from %s\n", Printable(d.Source))
 	}
 	for _, leaf := range d.Leaves {
-		if leaf.Outcome != "settled" {
+		if leaf.Outcome != state.Settled {
 			fmt.Fprintf(b, "%s: %s\n", Printable(leaf.Leaf), leaf.Outcome)
 			for _, f := range leaf.Failures {
 				fmt.Fprintf(b, "    %s\n", strings.Join(Lines(f, out.wrapAt(4)), "\n    "))

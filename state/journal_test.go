@@ -107,7 +107,7 @@ func done(t *testing.T, j *Journal, steps ...*Step) {
 	})
 }
 
-func commit(t *testing.T, j *Journal, run *Run, outcome string, declared ...Declared) *Revision {
+func commit(t *testing.T, j *Journal, run *Run, outcome Outcome, declared ...Declared) *Revision {
 	t.Helper()
 	rev := &Revision{Lineage: run.Lineage, Run: *run, Outcome: outcome, Declared: declared}
 	do(t, j, func(tx *Tx) error { return tx.Commit(rev) })

@@ -121,7 +121,7 @@ func (tx *Tx) Begin(run *Run) error {
 }
 
 // EndRun says that a run ended without a revision.
-func (tx *Tx) EndRun(run int64, outcome string) error {
+func (tx *Tx) EndRun(run int64, outcome Outcome) error {
 	_, err := tx.c.exec("INSERT INTO run_ends (run, at, outcome) VALUES (?, ?, ?)", run, tx.now.UnixNano(), outcome)
 	if err != nil {
 		return fmt.Errorf("end run %d: %w", run, err)

@@ -156,10 +156,17 @@ const (
 	CommandReturn   = "return" // of a run that nobody confirmed
 )
 
+// An Outcome says how a glyph, a leaf, a run or a revision ended. What there is beside Settled
+// is apply's.
+type Outcome string
+
+// Settled is the outcome of a leaf, and of a run, of which every step is done and on disk.
+const Settled Outcome = "settled"
+
 // A LeafOutcome is how one leaf of a run ended.
 type LeafOutcome struct {
 	Leaf     string   `json:"leaf"`
-	Outcome  string   `json:"outcome"` // settled, rolled_back, kept, skipped
+	Outcome  Outcome  `json:"outcome"` // settled, rolled_back, kept, skipped
 	Failures []string `json:"failures,omitempty"`
 }
 
@@ -180,7 +187,7 @@ type Revision struct {
 	Kind    string // "init" for the first, "reconcile" after that
 	Run     Run
 	At      time.Time
-	Outcome string // settled, partial, rolled_back, recovered
+	Outcome Outcome // settled, partial, rolled_back, recovered
 	Leaves  []LeafOutcome
 	// Declared is what is in force after the revision, whole.
 	Declared []Declared
