@@ -82,7 +82,9 @@ type engine struct {
 
 	records map[string]*state.Record
 	touched map[string]bool // resources that this run's steps changed
-	wild    bool            // a program ran that may have changed any of them
+	// last is the turn that was worked out last on a resource that has several in this run.
+	last map[string]*reconcilers.Turn
+	wild bool // a program ran that may have changed any of them
 	// firsts are the plan's first turns on each resource; nil until they are looked for.
 	firsts map[string]*reconcilers.Turn
 	// due is what must still run, callers are the steps that called for it, and undone are
@@ -111,7 +113,7 @@ func newEngine(o Options) *engine {
 	}
 	return &engine{
 		o: o, j: o.Journal, store: &store{o.Journal}, run: o.Run, report: &Report{},
-		records: map[string]*state.Record{}, touched: map[string]bool{}, barred: map[string]string{}, owed: map[*state.Step]error{},
+		records: map[string]*state.Record{}, touched: map[string]bool{}, last: map[string]*reconcilers.Turn{}, barred: map[string]string{}, owed: map[*state.Step]error{},
 	}
 }
 

@@ -129,7 +129,11 @@ func (e *engine) refresh(ctx context.Context, rec reconcilers.Reconciler, leaf *
 		name := reconcilers.RecordKey(p.Sort, p.Resource)
 		r := p.Request
 		r.Record, r.Now, r.Leaf, r.Untold, r.Planned = e.records[name], nil, leaf.Path, true, p
+		r.Last = e.last[name]
 		t, err := rec.Turn(ctx, e.w, r)
+		if err == nil && r.Shares {
+			e.last[name] = t
+		}
 		if err == nil && !e.wild && !e.touched[name] && !(t.Far && len(e.touched) > 0) && t.Moved(e.foremost(p)) {
 			err = fmt.Errorf("enact %s: %w", keyOf(p), reconcilers.ErrMoved)
 		}

@@ -83,10 +83,15 @@ func (m *maker) work() {
 func (m *maker) turns(w *reconcilers.World, x *thing) (reconcilers.Request, error) {
 	record := x.record
 	var now any
-	order := m.layerOrder(x)
+	order := map[scrolls.Key]int{}
+	for i, key := range m.layerOrder(x) {
+		order[key] = i
+	}
+	var last *reconcilers.Turn
 	for _, at := range slices.Sorted(maps.Keys(x.asks)) {
 		a := x.asks[at]
 		for _, r := range a.requests() {
+			r.Shares, r.Last = len(x.asks) > 1, last
 			r.Lineage, r.Leaf, r.Sort, r.Resource = m.in.Lineage, m.leaves[at].Path, x.sort, x.resource
 			r.Record, r.Order, r.Blind, r.Now = record, order, m.in.Blind, now
 			t, err := reconcilers.Of(r).Turn(m.in.Context, w, r)
@@ -94,6 +99,7 @@ func (m *maker) turns(w *reconcilers.World, x *thing) (reconcilers.Request, erro
 				return r, err
 			}
 			x.turns[at] = append(x.turns[at], t)
+			last = t
 			if t.Step != nil {
 				record = t.Step.After
 			}

@@ -202,15 +202,7 @@ func betweenMembers(text []byte, at int) bool {
 
 // linesGone are the whole lines of a text that are not as they were in what became of it.
 func linesGone(content, out []byte) []byte {
-	least := min(len(content), len(out))
-	head := 0
-	for head < least && content[head] == out[head] {
-		head++
-	}
-	tail := 0
-	for tail < least-head && content[len(content)-1-tail] == out[len(out)-1-tail] {
-		tail++
-	}
+	head, tail := commonEnds(content, out)
 	from, to := bytes.LastIndexByte(content[:head], '\n')+1, len(content)-tail
 	if i := bytes.IndexByte(content[to:], '\n'); i >= 0 {
 		to += i + 1

@@ -121,9 +121,14 @@ type Request struct {
 	// Moves says which of them this run sets on another resource: they leave without
 	// a word of their own here.
 	Moves map[scrolls.Key]bool
-	// Order is the order of layers, oldest first, when the whole run is over; keys
-	// that a later turn drops are in it too.
-	Order []scrolls.Key
+	// Order is the place of each layer, from the oldest on, when the whole run is over;
+	// keys that a later turn drops are in it too.
+	Order map[scrolls.Key]int
+	// Shares says that the run has other turns on the resource, too, and Last is the one
+	// that was worked out before this one, if any: what both reckon of the same bytes is
+	// reckoned once.
+	Shares bool
+	Last   *Turn
 	// Via are the links that led a glyph to the resource, for the plan to tell.
 	Via map[scrolls.Key][]string
 	// Blind asks for no repair: a glyph whose content id is the same is taken for
@@ -238,12 +243,20 @@ func Kinds() []scrolls.Kind {
 
 // KindOf finds a kind by name.
 func KindOf(name string) (Kind, bool) {
-	for _, k := range All {
-		if k.Name == name {
-			return k, true
-		}
+	if k := kindNamed(name); k != nil {
+		return *k, true
 	}
 	return Kind{}, false
+}
+
+// kindNamed is KindOf without a copy; nil for none.
+func kindNamed(name string) *Kind {
+	for i := range All {
+		if All[i].Name == name {
+			return &All[i]
+		}
+	}
+	return nil
 }
 
 // NeedsPlace says whether what a glyph declares is to be there: one that only wants

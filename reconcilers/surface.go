@@ -34,9 +34,9 @@ type work struct {
 	now     Node // what stands there, less golem's grants on it
 	host    Node // the same with them
 	grants  grants
-	bare    Node // the same with golem's edits peeled off
-	beneath Node // what golem's layers lie on
-	peels   map[scrolls.Key]peelResult
+	bare    Node         // the same with golem's edits peeled off
+	beneath Node         // what golem's layers lie on
+	peels   []peelResult // of the record's edits; none where there is nothing to peel
 
 	base  *state.Layer
 	edits []state.Layer
@@ -44,8 +44,13 @@ type work struct {
 	want  Node // what is to stand there
 	mid   Node // the same before the edits are put on
 	made  bool
-	diffs map[scrolls.Key]string
-	sums  *stacks // of the edits before and after; nil until they are final
+	diffs map[scrolls.Key]string // of edits that are told and change something
+	was   index                  // of the record's edits
+	is    index                  // of edits, once they are final
+	// secrets says whether any edit is secret, before the turn or after it, and steady which
+	// of those that stay have the same edits before them as they had; nil until somebody asks.
+	secrets *bool
+	steady  map[scrolls.Key]bool
 	// parted says that a layer leaves for another resource.
 	parted bool
 	// orphan is what a package that is gone had put there; not present, if there is none.
@@ -61,6 +66,8 @@ func (surfaces) turn(w *World, r Request) (*Turn, error) {
 		return nil, err
 	}
 	k := &work{w: w, r: r, s: s, t: &Turn{Request: r}, diffs: map[scrolls.Key]string{}}
+	k.t.Last = nil // it is of use here alone
+	k.t.reckoned.inherit(k.last())
 	k.base, k.edits = s.stack(r)
 	k.same = len(r.Drop) == 0 && s.sameStack(k.base, k.edits)
 	if r.Blind && k.same {
@@ -146,7 +153,6 @@ func (k *work) read(n Node) ([]byte, error) {
 // findBeneath works out what golem's layers lie on.
 func (k *work) findBeneath() {
 	k.bare = k.now
-	k.peels = map[scrolls.Key]peelResult{}
 	if len(k.s.edits) > 0 && k.now.Type != File {
 		_, k.peels = k.s.peelAll(nil) // what they had replaced is lost
 	}
@@ -201,8 +207,7 @@ func (k *work) holds() bool {
 			return true // as golem left it: where one edit lies in another, not each shows
 		}
 		for _, layer := range k.edits {
-			kind, _ := KindOf(layer.Glyph.Kind)
-			if !kind.edit.holds(layer.Glyph, k.now.data) {
+			if !kindNamed(layer.Glyph.Kind).edit.holds(layer.Glyph, k.now.data) {
 				return false
 			}
 		}
@@ -305,40 +310,41 @@ func (k *work) putEdits() error {
 	return nil
 }
 
-// putAll puts the edits on content, one on the other, unless the plan did so.
+// putAll puts the edits on content, one on the other, as far as the plan or the run's last
+// turn did not do so.
 func (k *work) putAll(content []byte) error {
 	r := &k.t.reckoned
 	r.on, r.layer, r.hints, r.puts = k.want, slices.Clone(k.edits), nil, nil
 	at := k.spots(content)
-	for _, layer := range k.edits {
-		if was := layer.Glyph.MovedFrom; k.r.Drop[was] != nil {
-			at.rename(was, layer.Key)
+	for i := range k.edits {
+		if was := k.edits[i].Glyph.MovedFrom; k.r.Drop[was] != nil {
+			at.rename(was, k.edits[i].Key)
 		}
-		r.hints = append(r.hints, at.tail(layer.Key, content))
+		r.hints = append(r.hints, at.tail(k.edits[i].Key, content))
 	}
 	if p := k.planned(); k.r.Untold && p.putsAgain(k.want, k.edits, r.hints) {
 		r.puts, r.all = p.puts, p.all
-		for i, put := range r.puts {
-			if put.changed {
-				k.diffs[k.edits[i].Key] = ""
-			}
-		}
 		return nil
 	}
+	n, content := k.resume(at, content)
+	r.puts = make([]putResult, n, len(k.edits))
+	if n > 0 {
+		copy(r.puts, k.last().puts)
+	}
 	told := k.told()
-	for _, layer := range k.edits {
-		kind, _ := KindOf(layer.Glyph.Kind)
-		put, err := kind.edit.put(layer.Glyph, content, at.tail(layer.Key, content))
+	for i := range k.edits[n:] {
+		layer := &k.edits[n+i]
+		put, err := kindNamed(layer.Glyph.Kind).edit.put(layer.Glyph, content, at.tail(layer.Key, content))
 		if err != nil {
 			return k.placed(layer.Glyph, err)
 		}
-		if put.changed {
-			k.diffs[layer.Key] = ""
-			if told[layer.Key] {
-				k.diffs[layer.Key] = k.editDiff(content, put.content)
-			}
+		if put.changed && told[layer.Key] {
+			k.diffs[layer.Key] = k.editDiff(content, put.content)
 		}
 		at.move(layer.Key, content, put.content)
+		if k.r.Shares {
+			put.sum = fileNode(put.content).Hash
+		}
 		content, put.content = put.content, nil
 		r.puts = append(r.puts, put)
 	}
@@ -346,46 +352,75 @@ func (k *work) putAll(content []byte) error {
 	return nil
 }
 
-// Stacks are what telling of each edit takes of all of them, before the turn and after it.
-type stacks struct {
-	was, is map[scrolls.Key]state.Layer
-	secret  bool // one of them is
-	// steady are those that have the same edits before them as they had, of those that stay.
-	steady map[scrolls.Key]bool
+// putOn says whether putting an edit on changed anything, and with which diff.
+func (k *work) putOn(key scrolls.Key) (diff string, changed bool) {
+	r := &k.t.reckoned
+	i := k.is.of(key, k.edits)
+	if i < 0 || i >= len(r.puts) || !r.puts[i].changed {
+		return "", false
+	}
+	if diff, made := k.diffs[key]; made || k.r.Untold {
+		return diff, true
+	}
+	// An earlier turn put it, who told nobody: the texts before and after are made again.
+	content, err := k.read(r.on)
+	for j := 0; err == nil; j++ {
+		g := k.edits[j].Glyph
+		var put putResult
+		if put, err = kindNamed(g.Kind).edit.put(g, content, r.hints[j]); err == nil && j == i {
+			return k.editDiff(content, put.content), true
+		}
+		content = put.content
+	}
+	return "", true // it was put on these very bytes before: no error comes of it now
 }
 
-// stacks sums the edits up, once they are final.
-func (k *work) stacks() *stacks {
-	if k.sums != nil {
-		return k.sums
-	}
-	s := &stacks{was: map[scrolls.Key]state.Layer{}, is: map[scrolls.Key]state.Layer{}, steady: map[scrolls.Key]bool{}}
-	for _, layer := range k.s.edits {
-		s.was[layer.Key], s.secret = layer, s.secret || secret(layer.Glyph)
-	}
-	for _, layer := range k.edits {
-		s.is[layer.Key], s.secret = layer, s.secret || secret(layer.Glyph)
-	}
-	before, after := staying(k.s.edits, s.is), staying(k.edits, s.was)
-	for i, key := range before {
-		if key != after[i] {
-			break
+// steadies says which edits that stay have the same edits before them as they had.
+func (k *work) steadies(key scrolls.Key) bool {
+	if k.steady == nil {
+		k.steady = map[scrolls.Key]bool{}
+		before, after := staying(k.s.edits, k.edits), staying(k.edits, k.s.edits)
+		for i, key := range before {
+			if key != after[i] {
+				break
+			}
+			k.steady[key] = true
 		}
-		s.steady[key] = true
 	}
-	k.sums = s
-	return s
+	return k.steady[key]
 }
 
 // staying are the keys of layers that are among others, too.
-func staying(layers []state.Layer, others map[scrolls.Key]state.Layer) []scrolls.Key {
+func staying(layers, others []state.Layer) []scrolls.Key {
+	among := map[scrolls.Key]bool{}
+	for i := range others {
+		among[others[i].Key] = true
+	}
 	var keys []scrolls.Key
-	for _, layer := range layers {
-		if _, stays := others[layer.Key]; stays {
-			keys = append(keys, layer.Key)
+	for i := range layers {
+		if among[layers[i].Key] {
+			keys = append(keys, layers[i].Key)
 		}
 	}
 	return keys
+}
+
+// holdsSecret says whether any edit is secret, before the turn or after it.
+func (k *work) holdsSecret() bool {
+	if k.secrets == nil {
+		is := func(l state.Layer) bool { return secret(l.Glyph) }
+		any := slices.ContainsFunc(k.s.edits, is) || slices.ContainsFunc(k.edits, is)
+		k.secrets = &any
+	}
+	return *k.secrets
+}
+
+// peelOf is what became of a layer when golem's edits were peeled off.
+func (k *work) peelOf(key scrolls.Key) peelResult {
+	if i := k.was.of(key, k.s.edits); i >= 0 && i < len(k.peels) {
+		return k.peels[i]
+	}
+	return peelResult{}
 }
 
 // told are the edits whose diff somebody will read.

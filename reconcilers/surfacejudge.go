@@ -212,10 +212,10 @@ func change(what, from, to string) string {
 func (k *work) judgeEdit(g *scrolls.Glyph) {
 	kind, _ := KindOf(g.Kind)
 	var old *scrolls.Glyph
-	if was, there := k.stacks().was[g.Key]; there {
-		old = was.Glyph
+	if i := k.was.of(g.Key, k.s.edits); i >= 0 {
+		old = k.s.edits[i].Glyph
 	}
-	diff, put := k.diffs[g.Key]
+	diff, put := k.putOn(g.Key)
 	c := Change{Effect: "write", Diff: diff, After: k.pathView()}
 	k.hide(&c, g)
 	switch {
@@ -239,12 +239,12 @@ func (k *work) judgeEdit(g *scrolls.Glyph) {
 		k.tell(g.Key, old, g, state.Replace, c, k.t.Acts)
 	case k.t.Acts && !k.r.Blind && !k.shows(kind, g):
 		c.Reason, c.Drift = "drifted: it is gone, removed by hand", true
-		if off := k.peels[g.Key]; off.tail >= 0 || len(off.lost) > 0 || takesAway(g.Attrs) || !strings.HasPrefix(k.did(g, kind), editAdds) {
+		if off := k.peelOf(g.Key); off.tail >= 0 || len(off.lost) > 0 || takesAway(g.Attrs) || !strings.HasPrefix(k.did(g, kind), editAdds) {
 			c.Reason = "drifted: it is not so any more, changed by hand"
 		}
 		k.diffEdit(&c, kind, g)
 		k.tell(g.Key, old, g, state.Repair, c, true)
-	case k.t.Acts && !k.stacks().steady[g.Key]:
+	case k.t.Acts && !k.steadies(g.Key):
 		c.Reason = "moves: its place among what golem edits here changed"
 		k.tell(g.Key, old, g, state.Replace, c, true)
 	}
@@ -256,10 +256,11 @@ func (k *work) diffEdit(c *Change, kind Kind, g *scrolls.Glyph) {
 	if c.Diff == "" || c.Secret || k.now.Type != File || k.now.data == nil {
 		return
 	}
-	layer, there := k.stacks().was[g.Key]
-	if !there {
+	at := k.was.of(g.Key, k.s.edits)
+	if at < 0 {
 		return
 	}
+	layer := k.s.edits[at]
 	next := k.want.data
 	if len(k.s.edits) > 1 || len(k.edits) > 1 || k.base != nil { // others change too
 		off := k.without(layer, kind)
@@ -332,7 +333,7 @@ func (k *work) removeBase(layer state.Layer) (effect, reason string) {
 
 func (k *work) removeEdit(layer state.Layer) (effect, reason string) {
 	kind, _ := KindOf(layer.Glyph.Kind)
-	off := k.peels[layer.Key]
+	off := k.peelOf(layer.Key)
 	_, back := kind.edit.tell(layer.Glyph, layer.Inverse)
 	if len(off.lost) > 0 {
 		back += "; what was changed by hand is kept"

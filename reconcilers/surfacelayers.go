@@ -43,6 +43,7 @@ type putResult struct {
 	content []byte
 	inverse json.RawMessage
 	changed bool
+	sum     string // the hash of content, where another turn of the run may ask
 }
 
 type peelResult struct {
@@ -104,15 +105,14 @@ func readSurface(path string, rec *state.Record) (*surface, error) {
 	}
 	s.made = left.Made
 	for i := range rec.Layers {
-		layer := rec.Layers[i]
-		kind, ok := KindOf(layer.Glyph.Kind)
-		if !ok || kind.Sort != PathSort {
-			return nil, fmt.Errorf("read the layers of %s: this golem does not know the kind %q", quote(path), layer.Glyph.Kind)
+		kind := kindNamed(rec.Layers[i].Glyph.Kind)
+		if kind == nil || kind.Sort != PathSort {
+			return nil, fmt.Errorf("read the layers of %s: this golem does not know the kind %q", quote(path), rec.Layers[i].Glyph.Kind)
 		}
 		if kind.base == nil {
-			s.edits = append(s.edits, layer)
 			continue
 		}
+		layer := rec.Layers[i]
 		s.base = &layer
 		var inv baseInverse
 		if err := json.Unmarshal(layer.Inverse, &inv); err != nil {
@@ -121,115 +121,8 @@ func readSurface(path string, rec *state.Record) (*surface, error) {
 		s.under = inv.Beneath.whole()
 		s.made = inv.Made
 	}
+	s.edits = editsOf(rec.Layers)
 	return s, nil
-}
-
-// peelAll takes every edit off content, newest first, and says what became of each.
-func (s *surface) peelAll(content []byte) (bare []byte, peels map[scrolls.Key]peelResult) {
-	peels = map[scrolls.Key]peelResult{}
-	bare = s.peel(content, func(key scrolls.Key, _ []byte, off peelResult) {
-		off.content = nil
-		peels[key] = off
-	})
-	return bare, peels
-}
-
-// stood says where in content the edits stand, for putting those that stay back where they
-// were.
-func (s *surface) stood(content []byte) *spots {
-	all := &spots{}
-	s.peel(content, func(key scrolls.Key, from []byte, off peelResult) { all.take(key, from, off.content, off.tail) })
-	return all
-}
-
-// peel takes every edit off content, newest first, and tells of each what it was taken off.
-func (s *surface) peel(content []byte, tell func(key scrolls.Key, from []byte, off peelResult)) []byte {
-	for i := len(s.edits) - 1; i >= 0; i-- {
-		layer := s.edits[i]
-		kind, _ := KindOf(layer.Glyph.Kind)
-		off := kind.edit.peel(layer.Glyph, layer.Inverse, content)
-		tell(layer.Key, content, off)
-		content = off.content
-	}
-	return content
-}
-
-// stack returns the layers as they are to be after the turn, oldest first: what is
-// there, less what drops, with what is set in its place, in the run's final order.
-func (s *surface) stack(r Request) (base *state.Layer, edits []state.Layer) {
-	have := map[scrolls.Key]state.Layer{}
-	if s.before != nil {
-		for _, layer := range s.before.Layers {
-			if r.Drop[layer.Key] == nil {
-				have[layer.Key] = layer
-			}
-		}
-	}
-	for _, g := range r.Set {
-		layer := have[g.Key]
-		layer.Key, layer.Lineage, layer.Glyph = g.Key, r.Lineage, g
-		if kind, _ := KindOf(g.Kind); kind.base != nil {
-			if s.base != nil && s.base.Key != g.Key {
-				delete(have, s.base.Key) // one base replaces another under the new key
-			}
-		}
-		have[g.Key] = layer
-	}
-	for _, key := range s.order(r, have) {
-		layer := have[key]
-		if kind, _ := KindOf(layer.Glyph.Kind); kind.base != nil {
-			base = &layer
-			continue
-		}
-		edits = append(edits, layer)
-	}
-	return base, edits
-}
-
-// order lists the keys in have by the request's order; keys it does not name keep
-// their place at the end, in the record's order.
-func (s *surface) order(r Request, have map[scrolls.Key]state.Layer) []scrolls.Key {
-	var keys []scrolls.Key
-	done := map[scrolls.Key]bool{}
-	add := func(key scrolls.Key) {
-		if _, ok := have[key]; ok && !done[key] {
-			done[key] = true
-			keys = append(keys, key)
-		}
-	}
-	for _, key := range r.Order {
-		add(key)
-	}
-	if s.before != nil {
-		for _, layer := range s.before.Layers {
-			add(layer.Key)
-		}
-	}
-	for _, g := range r.Set {
-		add(g.Key)
-	}
-	return keys
-}
-
-// sameStack says whether the layers after the turn are those before it, by key,
-// content id and order.
-func (s *surface) sameStack(base *state.Layer, edits []state.Layer) bool {
-	if (s.base == nil) != (base == nil) || len(s.edits) != len(edits) {
-		return false
-	}
-	if base != nil && !sameLayer(*s.base, *base) {
-		return false
-	}
-	for i := range edits {
-		if !sameLayer(s.edits[i], edits[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func sameLayer(a, b state.Layer) bool {
-	return a.Key == b.Key && (a.Glyph == b.Glyph || CID(a.Glyph) == CID(b.Glyph))
 }
 
 // shows says whether what stands there shows an edit.
@@ -240,8 +133,8 @@ func (k *work) shows(kind Kind, g *scrolls.Glyph) bool {
 // did says what putting an edit on did, and what a person should know of it.
 func (k *work) did(g *scrolls.Glyph, kind Kind) string {
 	did := editAdds
-	if layer, there := k.stacks().is[g.Key]; there {
-		did, _ = kind.edit.tell(g, layer.Inverse)
+	if i := k.is.of(g.Key, k.edits); i >= 0 {
+		did, _ = kind.edit.tell(g, k.edits[i].Inverse)
 	}
 	if kind.edit.note != nil {
 		if note := kind.edit.note(g); note != "" {

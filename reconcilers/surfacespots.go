@@ -124,12 +124,33 @@ func changedPart(from, to []byte) (head, tail, first int) {
 // commonEnds is how many bytes two texts have in common at their beginning, and behind that
 // at their end.
 func commonEnds(a, b []byte) (head, tail int) {
-	least := min(len(a), len(b))
-	for head < least && a[head] == b[head] {
-		head++
+	head = commonHead(a, b)
+	return head, commonTail(a[head:], b[head:])
+}
+
+// stride is how many bytes of two texts are compared at once.
+const stride = 256
+
+// commonHead is how many bytes two texts have in common at their beginning.
+func commonHead(a, b []byte) int {
+	n, least := 0, min(len(a), len(b))
+	for n+stride <= least && bytes.Equal(a[n:n+stride], b[n:n+stride]) {
+		n += stride
 	}
-	for tail < least-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
-		tail++
+	for n < least && a[n] == b[n] {
+		n++
 	}
-	return head, tail
+	return n
+}
+
+// commonTail is how many bytes two texts have in common at their end.
+func commonTail(a, b []byte) int {
+	n, least := 0, min(len(a), len(b))
+	for n+stride <= least && bytes.Equal(a[len(a)-n-stride:len(a)-n], b[len(b)-n-stride:len(b)-n]) {
+		n += stride
+	}
+	for n < least && a[len(a)-1-n] == b[len(b)-1-n] {
+		n++
+	}
+	return n
 }

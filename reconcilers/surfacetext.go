@@ -48,7 +48,7 @@ func (k *work) secretNear(g *scrolls.Glyph) bool {
 	if k.s.base != nil && secret(k.s.base.Glyph) || k.base != nil && secret(k.base.Glyph) {
 		return true
 	}
-	return secret(g) || k.stacks().secret
+	return secret(g) || k.holdsSecret()
 }
 
 // view is a node as JSON shows it.
@@ -201,16 +201,8 @@ func side(line, count int) string {
 // diff shows; skipped is how many lines were cut off before. One line put into a large
 // file is found without comparing all of it line by line.
 func changedLines(old, next []byte) (from, to string, skipped int) {
-	least := min(len(old), len(next))
-	head := 0
-	for head < least && old[head] == next[head] {
-		head++
-	}
-	head = linesBack(old, head)
-	tail := 0
-	for tail < least-head && old[len(old)-1-tail] == next[len(next)-1-tail] {
-		tail++
-	}
+	head := linesBack(old, commonHead(old, next))
+	tail := commonTail(old[head:], next[head:])
 	tail = len(old) - linesOn(old, len(old)-tail)
 	return string(old[head : len(old)-tail]), string(next[head : len(next)-tail]), bytes.Count(old[:head], []byte("\n"))
 }

@@ -79,10 +79,11 @@ func shownWords(argv []string) string {
 func (k *work) tests() []test {
 	var tests []test
 	add := func(key scrolls.Key, g *scrolls.Glyph) {
-		if now := k.w.InForce(key); now != nil && now != g && CID(now) == CID(g) {
-			g = now // it may ask for another test since
-		}
 		argv := words(g.Attrs, "validate")
+		if now := k.w.InForce(key); now != nil && now != g && len(argv)+len(words(now.Attrs, "validate")) > 0 && CID(now) == CID(g) {
+			g = now // it may ask for another test since
+			argv = words(g.Attrs, "validate")
+		}
 		if len(argv) == 0 {
 			return
 		}
