@@ -121,30 +121,6 @@ func checkJSON(what string, bodies ...json.RawMessage) error {
 	return nil
 }
 
-// encodeRecord returns a record's column: NULL for none.
-func (tx *Tx) encodeRecord(r *Record) (sql.NullString, error) {
-	if r == nil {
-		return sql.NullString{}, nil
-	}
-	body := recordBody{Found: r.Found, After: r.After, Layers: make([]layerBody, len(r.Layers))}
-	for i, l := range r.Layers {
-		lineage, err := tx.lineage(l.Lineage)
-		if err != nil {
-			return sql.NullString{}, err
-		}
-		glyph, err := tx.glyph(l.Glyph)
-		if err != nil {
-			return sql.NullString{}, err
-		}
-		body.Layers[i] = layerBody{l.Key, lineage, glyph.Int64, l.Changed, l.Inverse}
-	}
-	data, err := encode(body)
-	if err != nil {
-		return sql.NullString{}, fmt.Errorf("journal record of %q: %w", r.Resource, err)
-	}
-	return sql.NullString{String: string(data), Valid: true}, nil
-}
-
 func encodeLedger(changes []LedgerChange) (sql.NullString, error) {
 	if len(changes) == 0 {
 		return sql.NullString{}, nil

@@ -63,6 +63,8 @@ type Journal struct {
 	blobs   beside
 	intents map[int64]intent // steps that this process intended, until they end
 	glyphs  map[string]int64 // glyph numbers by digest
+	// layers are those of each record that has many, as they were spelled last.
+	layers map[string][]spelled
 }
 
 // Open opens the journal at path for writing, makes it if there is none, and brings
@@ -84,7 +86,7 @@ func Open(path string, o Options) (*Journal, error) {
 		return nil, explain(path, err)
 	}
 	j := &Journal{
-		lock: l, intents: map[int64]intent{}, glyphs: map[string]int64{},
+		lock: l, intents: map[int64]intent{}, glyphs: map[string]int64{}, layers: map[string][]spelled{},
 		blobs: beside{dir: path + ".blobs", o: o, waiting: map[string]*waiting{}},
 	}
 	j.store = store{path: path, o: o, blob: j.blobs.pending, with: func(fn func(*conn) error) error { return fn(j.c) }}
@@ -232,7 +234,7 @@ func (j *Journal) Do(fn func(*Tx) error) (err error) {
 		if !committed {
 			_ = j.c.script("ROLLBACK")
 			j.intents = map[int64]intent{}
-			j.glyphs = map[string]int64{}
+			j.glyphs, j.layers = map[string]int64{}, map[string][]spelled{}
 			j.blobs.forgotten()
 		}
 	}()

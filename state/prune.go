@@ -128,7 +128,7 @@ func (j *Journal) swap(f *os.File) error {
 		return errors.Join(err, again)
 	}
 	j.c, j.broken = c, nil
-	j.intents, j.glyphs = map[int64]intent{}, map[string]int64{}
+	j.intents, j.glyphs, j.layers = map[int64]intent{}, map[string]int64{}, map[string][]spelled{}
 	return err
 }
 

@@ -33,7 +33,7 @@ func (tx *Tx) intend(s *Step) error {
 	if err := checkStep(s); err != nil {
 		return err
 	}
-	if err := tx.needBlobs("the step", stepBodies(s)...); err != nil {
+	if err := tx.needBlobs("the step", stepBodies(s, true)...); err != nil {
 		return err
 	}
 	lineage, err := tx.lineage(s.Lineage)
@@ -123,14 +123,20 @@ func checkStep(s *Step) error {
 			return fmt.Errorf("%s of %s does not fit what is declared after it", g.Op, g.Key)
 		}
 	}
-	return checkJSON("step", stepBodies(s)...)
+	return checkJSON("step", stepBodies(s, false)...) // layers are checked when they are spelled
 }
 
-// stepBodies returns every body of a step that a reconciler wrote.
-func stepBodies(s *Step) []json.RawMessage {
+// stepBodies returns every body of a step that a reconciler wrote, those of layers if asked.
+func stepBodies(s *Step, layers bool) []json.RawMessage {
 	bodies := []json.RawMessage{s.Inverse, s.Expect}
 	for _, r := range []*Record{s.Before, s.After} {
-		bodies = append(bodies, recordBodies(r)...)
+		if r == nil {
+			continue
+		}
+		bodies = append(bodies, r.Found, r.After)
+		for i := 0; layers && i < len(r.Layers); i++ {
+			bodies = append(bodies, r.Layers[i].Inverse)
+		}
 	}
 	for _, c := range s.Ledger {
 		for _, e := range []*Entry{c.Before, c.After} {
@@ -138,17 +144,6 @@ func stepBodies(s *Step) []json.RawMessage {
 				bodies = append(bodies, e.Body)
 			}
 		}
-	}
-	return bodies
-}
-
-func recordBodies(r *Record) []json.RawMessage {
-	if r == nil {
-		return nil
-	}
-	bodies := []json.RawMessage{r.Found, r.After}
-	for _, l := range r.Layers {
-		bodies = append(bodies, l.Inverse)
 	}
 	return bodies
 }
@@ -187,7 +182,7 @@ func (tx *Tx) done(s *Step) error {
 		return err
 	}
 	if amend.Valid {
-		if err := tx.needBlobs("the step", stepBodies(s)...); err != nil {
+		if err := tx.needBlobs("the step", stepBodies(s, true)...); err != nil {
 			return err
 		}
 	}
