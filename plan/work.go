@@ -99,6 +99,9 @@ func (m *maker) turns(w *reconcilers.World, x *thing) (reconcilers.Request, erro
 				return r, err
 			}
 			x.turns[at] = append(x.turns[at], t)
+			if last != nil {
+				last.Spent()
+			}
 			last = t
 			if t.Step != nil {
 				record = t.Step.After

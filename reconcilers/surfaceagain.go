@@ -30,6 +30,10 @@ type reckoning struct {
 	all   Node        // the bytes with all of them
 }
 
+// Spent lets go of what a turn reckoned, when the run's next turn on the resource has made
+// use of it.
+func (t *Turn) Spent() { t.reckoned = reckoning{} }
+
 // lookAgain looks at the path where the plan looked before: as long as the bytes are those
 // that the plan has at hand, they are only hashed.
 func (k *work) lookAgain(keep int64) (Node, error) {

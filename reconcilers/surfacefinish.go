@@ -1,7 +1,6 @@
 package reconcilers
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -115,18 +114,7 @@ func (k *work) record() *state.Record {
 	}
 	rec.Layers = append(rec.Layers, k.edits...)
 	rec.After = encode(trace{Node: slim(k.want), Made: made})
-	if p := k.r.Planned; p != nil && p.Step != nil && sameRecord(rec, p.Step.After) {
-		return p.Step.After // by which the next turn knows what the plan reckoned of it
-	}
 	return rec
-}
-
-// sameRecord says whether two records hold the same.
-func sameRecord(a, b *state.Record) bool {
-	return a != nil && b != nil && a.Sort == b.Sort && a.Resource == b.Resource && bytes.Equal(a.Found, b.Found) && bytes.Equal(a.After, b.After) &&
-		slices.EqualFunc(a.Layers, b.Layers, func(a, b state.Layer) bool {
-			return a.Key == b.Key && a.Lineage == b.Lineage && a.Glyph == b.Glyph && a.Changed == b.Changed && bytes.Equal(a.Inverse, b.Inverse)
-		})
 }
 
 // slim is a node as a fingerprint: without a claim on bytes.
