@@ -23,10 +23,14 @@ import (
 	"golem/state"
 )
 
-// runByApt lets a fake dpkg and apt answer for a host.
+// runByApt lets a fake dpkg and apt answer for a host. No apt-get may outlive a killed golem
+// unawaited: all but a simulation take apt's locks.
 func runByApt(host *reconcilers.Host, m *fake.Machine) {
 	host.Booted = true
 	host.Exec = func(_ context.Context, c reconcilers.Command) (reconcilers.Output, error) {
+		if c.Argv[0] == "apt-get" && !slices.Contains(c.Argv, "-s") && !c.Changes && !c.Awaited {
+			return reconcilers.Output{}, fmt.Errorf("the next run would not wait for %q", c.Argv)
+		}
 		a, err := m.Run(c.Argv, c.Dir)
 		out := reconcilers.Output{Stdout: []byte(a.Out), Stderr: []byte(a.Err)}
 		if err == nil && a.Code != 0 {

@@ -201,10 +201,11 @@ func (k *pkgWork) fetch() (map[string]*debControl, error) {
 	return all, errors.Join(err, files.remove())
 }
 
-// download has apt fetch what a run needs.
+// download has apt fetch what a run needs. Should golem be killed meanwhile, the next run
+// waits for it: it holds a lock that taking the run back needs.
 func (k *pkgWork) download(run *aptRun) error {
 	argv := aptGet(slices.Concat(run.flags, []string{"--download-only", "install"}, run.args)...)
-	out, err := k.w.Host.Do(k.ctx, Command{Argv: argv, Env: aptQuiet, Timeout: k.w.Timeout})
+	out, err := k.w.Host.Do(k.ctx, Command{Argv: argv, Env: aptQuiet, Awaited: true, Timeout: k.w.Timeout})
 	if err == nil {
 		return nil
 	}

@@ -30,8 +30,8 @@ type Command struct {
 	// Talk says that only a person reads what it prints: of much of it the ends are kept.
 	// Of its standard error that is so in any case.
 	Talk bool
-	// Awaited says that such a run has to wait for it too, though it only reads: it looks at
-	// what a step made. An interrupt ends it.
+	// Awaited says that such a run has to wait for it too, though it changes nothing that a
+	// step is about: it looks at what a step made, or holds a lock. An interrupt ends it.
 	Awaited bool
 	// Secret says that its arguments must not be shown.
 	Secret  bool
