@@ -318,10 +318,10 @@ func (e *ManyRemovesError) Hint() string {
 
 // guard stops an unattended run that would remove more than half of the lineage's
 // glyphs and more than twenty (design: "Many removes"). A destroy, a rollback and a
-// declared empty scroll say what they mean.
+// declared empty scroll say what they mean; one whose for_each leaves nothing does not.
 func (e *engine) guard() error {
 	const few = 20
-	if !e.o.Unattended || e.o.Destroy || e.target != nil || e.o.Scroll == nil || len(e.o.Scroll.Glyphs()) == 0 {
+	if !e.o.Unattended || e.o.Destroy || e.target != nil || e.o.Scroll == nil || len(e.o.Scroll.Glyphs()) == 0 && !e.o.Scroll.Written {
 		return nil
 	}
 	s := e.plan.Summary()

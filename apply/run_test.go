@@ -292,6 +292,7 @@ func TestUnattendedRunDoesNotRemoveMany(t *testing.T) {
 		{"as many as allowed", 41, allow(21, manyGlyphs(21, 41)), false, false},
 		{"one more than allowed", 41, allow(20, manyGlyphs(21, 41)), false, true},
 		{"a declared empty scroll", 41, scrollOf(), false, false},
+		{"a scroll whose fileset is empty", 41, &scrolls.Scroll{Name: "run", Policies: scrollOf().Policies, Written: true}, false, true},
 		{"destroy", 41, nil, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

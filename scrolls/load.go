@@ -157,6 +157,7 @@ func (l *loader) evaluate(bodies []*hclsyntax.Body, varFiles []string) error {
 	if l.diags.HasErrors() {
 		return nil
 	}
+	l.s.Written = writes(root)
 	l.checkEmpty(root, named)
 	l.checkKeys()
 	l.markAdopted()
@@ -211,6 +212,19 @@ func (l *loader) checkEmpty(root *hclsyntax.Body, named bool) {
 	l.fail("Scroll declares nothing",
 		"There is no glyph in it. An empty scroll would take everything back, so it has to be meant: write name = \"…\" to declare an empty scroll, or run golem destroy.",
 		top(root))
+}
+
+// writes says whether a glyph or a module is written in a scroll.
+func writes(body *hclsyntax.Body) bool {
+	return slices.ContainsFunc(body.Blocks, func(block *hclsyntax.Block) bool {
+		switch block.Type {
+		case "variable", "locals", "output", "policy", "adopt", "check":
+			return false
+		case "scroll":
+			return block.Body.Attributes["source"] != nil || writes(block.Body)
+		}
+		return true
+	})
 }
 
 // top is the place of what is wrong with a scroll as a whole.

@@ -91,6 +91,9 @@ type Scroll struct {
 	// every variable's value.
 	Digest string
 	Leaves []*Leaf
+	// Written says that a glyph or a module is written in it, so that it is not empty in so
+	// many words even where for_each and when leave nothing.
+	Written bool
 	// Policies holds the effective policy of each scroll of the tree by its path
 	// ("" for the root), so that a leaf that is gone finds its nearest ancestor's.
 	Policies map[string]Policy
