@@ -23,6 +23,8 @@ func TestEventsAsALogHasThem(t *testing.T) {
 		"web: still running after 10s: file:/big":                    {Type: "alive", Leaf: "web", Key: "file:/big", Elapsed: 10},
 		"still running after 10s: looking at the host":               {Type: "alive", Elapsed: 10, Message: "looking at the host"},
 		"web: failed: start nginx.service: it failed":                {Type: "failed", Leaf: "web", Key: "service:nginx.service", Cause: "start nginx.service: it failed\nand more", Message: "much more"},
+		"web: failed: command:s: undo: run false: status 1":          {Type: "failed", Leaf: "web", Key: "command:s", Cause: "undo: run false: status 1"},
+		"web: failed: start the container s: it ended":               {Type: "failed", Leaf: "web", Key: "container:s", Cause: "start the container s: it ended"},
 		"taken back unless confirmed within 5m":                      {Type: "armed", Message: "taken back unless confirmed within 5m"},
 		"web: rolled back":                                           {Type: "leaf_ended", Leaf: "web", Outcome: "rolled_back"},
 		`we\u001bb: removed file:/\u000a`:                            {Type: "enacted", Leaf: "we\x1bb", Key: `file:/\u000a`, Op: "remove"},
