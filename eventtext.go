@@ -35,14 +35,14 @@ func eventText(ev apply.Event) string {
 	case "checking":
 		text = "checking that " + ev.Message
 	case "retrying":
-		text = fmt.Sprintf("attempt %d failed, trying again in %s: %s", ev.Attempt, seconds(ev.Delay), about(ev.Key, ev.Cause))
+		text = fmt.Sprintf("attempt %d failed, trying again in %s: %s", ev.Attempt, seconds(ev.Delay), apply.About(ev.Key, ev.Cause))
 	case "alive":
-		text = fmt.Sprintf("still running after %s: %s", seconds(ev.Elapsed), about(ev.Key, ev.Message))
+		text = fmt.Sprintf("still running after %s: %s", seconds(ev.Elapsed), apply.About(ev.Key, ev.Message))
 	case "armed":
 		text = ev.Message
 	case "failed":
 		if text = "interrupted"; ev.Cause != apply.WasInterrupted {
-			text = "failed: " + about(ev.Key, ev.Cause)
+			text = "failed: " + apply.About(ev.Key, ev.Cause)
 		}
 	case "leaf_ended":
 		text = strings.ReplaceAll(string(ev.Outcome), "_", " ")
@@ -58,37 +58,6 @@ var (
 	opDone      = map[string]string{"install": "installed", "replace": "replaced", "repair": "repaired", "remove": "removed"}
 	triggerDone = map[string]string{"reload": "reloaded", "restart": "restarted"}
 )
-
-// about puts a key before a text that does not name what it is about.
-func about(key, text string) string {
-	_, what, _ := strings.Cut(key, ":")
-	switch {
-	case key == "" || text != "" && names(text, what):
-		return text
-	case text == "":
-		return key
-	}
-	return key + ": " + text
-}
-
-// names says whether a text has a name in it, and not only as a part of a longer word.
-func names(text, what string) bool {
-	within := func(c byte) bool {
-		return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-	}
-	for at := 0; what != ""; at++ {
-		next := strings.Index(text[at:], what)
-		if next < 0 {
-			return false
-		}
-		at += next
-		end := at + len(what)
-		if !(at > 0 && within(text[at-1]) && within(what[0])) && !(end < len(text) && within(text[end]) && within(what[len(what)-1])) {
-			return true
-		}
-	}
-	return true
-}
 
 // seconds writes a length of time as short as it is read: tenths only below ten seconds.
 func seconds(s float64) string {

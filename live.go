@@ -258,7 +258,7 @@ func (v *live) what(l *liveLeaf) string {
 	if what == "" {
 		what = v.at.What
 	}
-	text := about(string(v.at.Key), what)
+	text := apply.About(string(v.at.Key), what)
 	if l == nil {
 		return text
 	}

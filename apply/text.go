@@ -204,12 +204,40 @@ func (l *LeafReport) keys(out *plan.Printer, b *strings.Builder, outcome state.O
 	fmt.Fprintf(b, "%s%-11s  %s\n", indent(textIndent), word, strings.Join(lines, "\n"+indent(column)))
 }
 
+// About puts a key before a text that does not name what it is about.
+func About(key, text string) string {
+	_, what, _ := strings.Cut(key, ":")
+	switch {
+	case key == "" || text != "" && names(text, what):
+		return text
+	case text == "":
+		return key
+	}
+	return key + ": " + text
+}
+
+// names says whether a text has a name in it, and not only as a part of a longer word.
+func names(text, what string) bool {
+	within := func(c byte) bool {
+		return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+	}
+	for at := 0; what != ""; at++ {
+		next := strings.Index(text[at:], what)
+		if next < 0 {
+			return false
+		}
+		at += next
+		end := at + len(what)
+		if !(at > 0 && within(text[at-1]) && within(what[0])) && !(end < len(text) && within(text[end]) && within(what[len(what)-1])) {
+			return true
+		}
+	}
+	return true
+}
+
 // text writes why a leaf failed, and what was found out about it.
 func (f Failure) text(out *plan.Printer, b *strings.Builder) {
-	cause := f.Cause
-	if _, what, _ := strings.Cut(f.Key, ":"); f.Key != "" && !strings.Contains(cause, what) {
-		cause = f.Key + ": " + cause
-	}
+	cause := About(f.Key, f.Cause)
 	write := func(column int, text string) {
 		fmt.Fprintf(b, "%s%s\n", indent(column), strings.Join(plan.Lines(text, out.Columns(column)), "\n"+indent(column)))
 	}
