@@ -371,6 +371,7 @@ func TestUsersSurviveEveryKill(t *testing.T) {
 	acts(t, func(t *testing.T, act string) {
 		m := boot(t)
 		m.must("useradd", "--create-home", "--groups", "sudo,adm", "ann")
+		m.sh("mkdir -p /srv/ann/.ssh && echo '# there' >/srv/ann/.ssh/authorized_keys && chown -R ann: /srv/ann")
 		newSaboteur(m, accountTools...).walk(act, `
 group "crew" {}
 user "deploy" {
@@ -383,6 +384,8 @@ user "ann" {
   exclusive = true
   shell     = "/bin/bash"
   locked    = true
+  home      = "/srv/ann"
+  authorized_keys = ["`+deployKey+`"]
 }
 file "/srv/hers" {
   content = "x"
