@@ -136,6 +136,16 @@ command "half" {
 	if n := m.sh("cat /var/lib/golem/planroom.db* | grep -ac 'the password' || true"); strings.TrimSpace(n) != "0" {
 		t.Error("what it printed is in the journal")
 	}
+	// An undo that fails is mended by declaring another.
+	undo := func(with string) string {
+		return "policy {\n  retry { max_attempts = 1 }\n}\ncommand \"u\" {\n  run = [\"true\"]\n  undo = [\"" + with + "\"]\n}\n"
+	}
+	m.declare(undo("false"))
+	m.apply()
+	says(t, m.golem(3, "destroy", "--auto-approve", site).stdout, "command:u: undo: run false: exit status 1 hint: apply it once with an undo that works, and run as it was: that runs nothing; or let go of what it did: golem state forget command:u")
+	m.declare(undo("true"))
+	says(t, m.plan(), "its undo changes; it is not run again")
+	m.apply()
 	m.destroy()
 	secretsOfALiveHost(t, m)
 }

@@ -154,13 +154,27 @@ func (c commands) move(ctx context.Context, w *World, _ Store, m motion[commandS
 	}
 	if old != nil && hasUndo(old) && mayHaveRun(m.from, old) && (next == nil || deed(old) != deed(next)) {
 		if err := runOf(ctx, w, old, "undo"); err != nil {
-			return err
+			return &StuckUndoError{old.Key, err}
 		}
 	}
 	if m.to.Ran == "" {
 		return nil
 	}
 	return runAndAsk(ctx, w, next)
+}
+
+// A StuckUndoError says that the undo of what ran fails, which it will again.
+type StuckUndoError struct {
+	Key scrolls.Key
+	Err error
+}
+
+func (e *StuckUndoError) Error() string { return e.Err.Error() }
+func (e *StuckUndoError) Unwrap() error { return e.Err }
+
+// Hint says how to get past it.
+func (e *StuckUndoError) Hint() string {
+	return fmt.Sprintf("apply it once with an undo that works, and run as it was: that runs nothing; or let go of what it did: golem state forget %s", e.Key)
 }
 
 // takeBack undoes a step, wherever that got to: the undo of what it ran or was to run, and
