@@ -111,7 +111,7 @@ func (s *session) changed(ctx context.Context, text string) (map[scrolls.Key]str
 	}
 	bad := map[scrolls.Key]string{}
 	for _, c := range p.Changes() {
-		if c.Effect != "record" {
+		if c.Effect != reconcilers.EffectRecord {
 			bad[c.Key] = c.Reason
 		}
 	}

@@ -82,7 +82,7 @@ func leafNamed(s *scrolls.Scroll, path string) *scrolls.Leaf {
 // changesNothing refuses a plan that would do more than record what is there.
 func changesNothing(p *plan.Plan) error {
 	for _, c := range p.Changes() {
-		if c.Effect != "record" {
+		if c.Effect != reconcilers.EffectRecord {
 			return fmt.Errorf("adopt %s: it is not as it was a moment ago: %s", c.Key, c.Reason)
 		}
 	}

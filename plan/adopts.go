@@ -47,7 +47,7 @@ func (m *maker) adopt(g *scrolls.Glyph, c *reconcilers.Change) {
 	c.Adopts = true
 	switch {
 	case strings.HasPrefix(c.Reason, "adopted"):
-	case c.Effect == "record":
+	case c.Effect == reconcilers.EffectRecord:
 		c.Reason = "adopted: " + c.Reason
 	default:
 		c.Reason = "adopted, and changed: " + c.Reason
@@ -61,7 +61,7 @@ func (out *Printer) adopted(b *strings.Builder, leaves []LeafView) {
 		for _, c := range leaf.Changes {
 			if c.Adopts {
 				all++
-				if c.Effect != "record" {
+				if c.Effect != reconcilers.EffectRecord {
 					changed++
 				}
 			}

@@ -36,19 +36,19 @@ type Document struct {
 
 // ChangeJSON is one glyph's part as JSON.
 type ChangeJSON struct {
-	Leaf         string         `json:"leaf"`
-	Key          string         `json:"key"`
-	Kind         string         `json:"kind"`
-	Op           state.Op       `json:"op"`
-	Effect       string         `json:"effect"`
-	Reason       string         `json:"reason"`
-	Before       map[string]any `json:"before"`
-	After        map[string]any `json:"after"`
-	Diff         string         `json:"diff"`
-	Drift        bool           `json:"drift"`
-	Sensitive    bool           `json:"sensitive"`
-	Irreversible []string       `json:"irreversible"`
-	Adopts       bool           `json:"adopts"`
+	Leaf         string             `json:"leaf"`
+	Key          string             `json:"key"`
+	Kind         string             `json:"kind"`
+	Op           state.Op           `json:"op"`
+	Effect       reconcilers.Effect `json:"effect"`
+	Reason       string             `json:"reason"`
+	Before       map[string]any     `json:"before"`
+	After        map[string]any     `json:"after"`
+	Diff         string             `json:"diff"`
+	Drift        bool               `json:"drift"`
+	Sensitive    bool               `json:"sensitive"`
+	Irreversible []string           `json:"irreversible"`
+	Adopts       bool               `json:"adopts"`
 }
 
 // Document is the plan as JSON has it.

@@ -155,7 +155,7 @@ func (out *Printer) wrapAt(column int) int {
 func (out *Printer) change(b *strings.Builder, c reconcilers.Change, width int) {
 	key := Printable(string(c.Key))
 	op := string(c.Op)
-	if c.Op == state.Remove && c.Effect == "forget" {
+	if c.Op == state.Remove && c.Effect == reconcilers.EffectForget {
 		op = "forget"
 	}
 	mark := out.marks[c.Op]
@@ -187,7 +187,7 @@ const maxDiffLines = 60
 
 // diff writes a unified diff, cut to the terminal's width.
 func (out *Printer) diff(b *strings.Builder, c reconcilers.Change) {
-	if c.Secret && c.Effect == "write" {
+	if c.Secret && c.Effect == reconcilers.EffectWrite {
 		b.WriteString("      (secret)\n")
 	}
 	if c.Diff == "" {

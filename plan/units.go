@@ -88,7 +88,7 @@ func (m *maker) retell() {
 					continue
 				}
 				for i := range t.Changes {
-					if c := &t.Changes[i]; c.Key == u.Key && c.Effect == "forget" {
+					if c := &t.Changes[i]; c.Key == u.Key && c.Effect == reconcilers.EffectForget {
 						c.Reason = "golem lets go of it; " + stop.Reason
 					}
 				}

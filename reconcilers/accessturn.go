@@ -22,7 +22,7 @@ func (accesses) want(_ context.Context, w *World, v view[grantState]) (goal[gran
 		}
 		return awaitedGrant(w, v), nil
 	}
-	k := &granting{w: w, v: v, to: goal[grantState]{effect: "write", far: true, restless: isTrue(v.glyph, "recursive")}}
+	k := &granting{w: w, v: v, to: goal[grantState]{effect: EffectWrite, far: true, restless: isTrue(v.glyph, "recursive")}}
 	at, _, err := w.target(v.glyph)
 	if err != nil {
 		return k.to, err
@@ -43,7 +43,7 @@ func (accesses) want(_ context.Context, w *World, v view[grantState]) (goal[gran
 // awaitedGrant is the goal of a grant to somebody, or on something, that an earlier glyph of
 // this run makes.
 func awaitedGrant(w *World, v view[grantState]) goal[grantState] {
-	to := goal[grantState]{effect: "write", far: true, to: grantState{Tag: aclUser}}
+	to := goal[grantState]{effect: EffectWrite, far: true, to: grantState{Tag: aclUser}}
 	to.reason = grantText(v.glyph) + "; the " + v.now.Awaits + " is not there yet, so what it changes is known at apply"
 	if _, _, to.lacks = w.grantee(v.glyph); to.lacks == nil {
 		_, _, to.lacks = w.target(v.glyph)
@@ -229,7 +229,7 @@ func (w *World) tellGrant(v view[grantState], was, next grantedPath) ([]string, 
 
 func (accesses) back(_ context.Context, w *World, v view[grantState]) (goal[grantState], error) {
 	what, who := granteeOf(v.glyph.Attrs)
-	to := goal[grantState]{effect: "restore", far: true, to: v.now, restless: isTrue(v.glyph, "recursive")}
+	to := goal[grantState]{effect: EffectRestore, far: true, to: v.now, restless: isTrue(v.glyph, "recursive")}
 	to.to.Paths = slices.Clone(v.now.Paths)
 	for i, p := range v.now.Paths {
 		next, err := w.regranted(v, p, nil)

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -240,7 +241,7 @@ func adoptUnit(ctx context.Context, w *World, name string) (scrolls.Attrs, error
 		return nil, &AdoptError{"service", name, fmt.Sprintf("it waits for %s to start it; adopt that", sentence(wakers))}
 	}
 	if len(a) == 1 {
-		return nil, &AdoptError{"service", name, fmt.Sprintf("it is %s, and %s: there is nothing of it to declare", u.Active, orText(u.File, "without a file"))}
+		return nil, &AdoptError{"service", name, fmt.Sprintf("it is %s, and %s: there is nothing of it to declare", u.Active, cmp.Or(u.File, "without a file"))}
 	}
 	return a, nil
 }

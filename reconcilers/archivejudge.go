@@ -170,7 +170,7 @@ func (a *archiveTold) brief() string {
 
 func (k *archiveWork) judgeInstall(g *scrolls.Glyph) {
 	a := k.count(g)
-	c := Change{Effect: "write", After: k.view(g, a), Reason: a.brief()}
+	c := Change{Effect: EffectWrite, After: k.view(g, a), Reason: a.brief()}
 	if n := len(a.replaced); n > 0 {
 		c.Reason += fmt.Sprintf("; replaces %s not made by golem (%s); what was there is kept", files(n), shownNames(a.replaced))
 	}
@@ -178,14 +178,14 @@ func (k *archiveWork) judgeInstall(g *scrolls.Glyph) {
 		c.Reason += fmt.Sprintf("; %d of the files are so already", a.same)
 	}
 	if !a.acts() {
-		c.Effect, c.Reason = "record", a.brief()+"; it is so already, nothing to change"
+		c.Effect, c.Reason = EffectRecord, a.brief()+"; it is so already, nothing to change"
 	}
 	k.t.part(g.Key, nil, g, state.Install, c, a.acts())
 }
 
 func (k *archiveWork) judgeReplace(g, old *scrolls.Glyph, key scrolls.Key) {
 	a := k.count(g, key)
-	c := Change{Effect: "write", Before: k.viewOf(old), After: k.view(g, a)}
+	c := Change{Effect: EffectWrite, Before: k.viewOf(old), After: k.view(g, a)}
 	var parts []string
 	for _, part := range []struct {
 		names []string
@@ -211,7 +211,7 @@ func (k *archiveWork) judgeReplace(g, old *scrolls.Glyph, key scrolls.Key) {
 	}
 	c.Reason = "files: " + strings.Join(parts, ", ") + k.keepsText()
 	if !a.acts() {
-		c.Effect, c.Reason = "record", "the host is so already; nothing to change"
+		c.Effect, c.Reason = EffectRecord, "the host is so already; nothing to change"
 	}
 	k.t.part(g.Key, old, g, state.Replace, c, a.acts())
 }
@@ -222,7 +222,7 @@ func (k *archiveWork) judgeRepair(g, old *scrolls.Glyph) {
 		k.t.Noops = append(k.t.Noops, g.Key)
 		return
 	}
-	c := Change{Effect: "write", Drift: true, Before: k.viewOf(old), After: k.view(g, a)}
+	c := Change{Effect: EffectWrite, Drift: true, Before: k.viewOf(old), After: k.view(g, a)}
 	c.Reason = fmt.Sprintf("drifted: %s", first(a.drift))
 	if len(a.drift) > 1 {
 		c.Reason += fmt.Sprintf("; %d of its %d paths", len(a.drift), a.files+a.dirs)
@@ -253,14 +253,14 @@ func (k *archiveWork) keepsText() string {
 func (k *archiveWork) judgeRemove(key scrolls.Key) {
 	g := k.r.Drop[key]
 	a := k.count(nil, key)
-	c := Change{Effect: "delete", Before: k.viewOf(g), After: k.names(map[string]any{"path": k.r.Resource}, a)}
+	c := Change{Effect: EffectDelete, Before: k.viewOf(g), After: k.names(map[string]any{"path": k.r.Resource}, a)}
 	var parts []string
 	if n := len(a.gone); n > 0 {
 		parts = append(parts, files(n)+" removed")
 	}
 	if n := len(a.restored); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d put back as found (%s)", n, shownNames(a.restored)))
-		c.Effect = "restore"
+		c.Effect = EffectRestore
 	}
 	if n := len(a.goneDirs); n > 0 {
 		parts = append(parts, number(n, "directory", "directories")+" removed")
@@ -273,7 +273,7 @@ func (k *archiveWork) judgeRemove(key scrolls.Key) {
 	}
 	c.Reason = strings.Join(parts, ", ") + k.keepsText()
 	if !a.acts() {
-		c.Effect, c.Reason = "forget", "nothing of it is golem's to take away"
+		c.Effect, c.Reason = EffectForget, "nothing of it is golem's to take away"
 		if len(a.left)+len(a.handed) == 0 {
 			c.Reason = "it is gone already"
 		}
@@ -287,9 +287,9 @@ func (k *archiveWork) tell(reason func(*scrolls.Glyph) string) {
 		l := k.layer(g.Key)
 		switch {
 		case l == nil:
-			k.t.part(g.Key, nil, g, state.Install, Change{Effect: "write", Reason: reason(g), After: k.viewOf(g)}, true)
+			k.t.part(g.Key, nil, g, state.Install, Change{Effect: EffectWrite, Reason: reason(g), After: k.viewOf(g)}, true)
 		case CID(l.Glyph) != CID(g):
-			k.t.part(g.Key, l.Glyph, g, state.Replace, Change{Effect: "write", Reason: reason(g), Before: k.viewOf(l.Glyph), After: k.viewOf(g)}, true)
+			k.t.part(g.Key, l.Glyph, g, state.Replace, Change{Effect: EffectWrite, Reason: reason(g), Before: k.viewOf(l.Glyph), After: k.viewOf(g)}, true)
 		default:
 			k.t.Noops = append(k.t.Noops, g.Key)
 		}
@@ -297,7 +297,7 @@ func (k *archiveWork) tell(reason func(*scrolls.Glyph) string) {
 	for _, key := range slices.Sorted(maps.Keys(k.r.Drop)) {
 		if !k.r.Moves[key] {
 			g := k.r.Drop[key]
-			k.t.part(key, g, nil, state.Remove, Change{Effect: "delete", Reason: "its files go, but those that the new archive has", Before: k.viewOf(g)}, true)
+			k.t.part(key, g, nil, state.Remove, Change{Effect: EffectDelete, Reason: "its files go, but those that the new archive has", Before: k.viewOf(g)}, true)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (commands) want(ctx context.Context, w *World, v view[commandState]) (goal[
 	does := "runs " + commandPhrase(g)
 	switch {
 	case now.Rest != "":
-		to.to, to.effect, to.reason = now, "record", "not run: "+now.Rest
+		to.to, to.effect, to.reason = now, EffectRecord, "not run: "+now.Rest
 		return to, nil
 	case now.Ran == d && now.Asks == "" && now.Unsure == "":
 		to.to, to.reason = now, sentence(changedAttrs(v.old, g))+"; it is not run again"

@@ -33,22 +33,22 @@ func (containerOwner) back(ctx context.Context, w *World, v view[containerState]
 		to := v.now
 		to.Running, to.Paused, to.Networks, to.Name = found.Running, found.Paused, lacking(v.now.Networks, k.put()), ""
 		k.inPlace(to)
-		k.g.effect, k.g.reason = "restore", "it was there before golem: "+found.word()+" again, as it was found"
+		k.g.effect, k.g.reason = EffectRestore, "it was there before golem: "+found.word()+" again, as it was found"
 		return k.g, nil
 	case v.now.there() && !mine:
 		return goal[containerState]{forget: true, reason: "golem did not make the container that is there now; left as it is"}, nil
 	case found.ID != "" && v.now.Aside == found.ID:
-		g.to, g.effect, g.wild = found, "restore", true
+		g.to, g.effect, g.wild = found, EffectRestore, true
 		g.to.Aside, g.to.AsideRuns = "", false
 		g.reason = fmt.Sprintf("golem's own is removed, and %s gets its name back", asideName(k.name))
 		if found.Running {
 			g.reason += " and is started"
 		}
 	case found.ID != "":
-		g.to, g.effect = containerState{Aside: v.now.Aside, AsideRuns: v.now.AsideRuns}, "delete"
+		g.to, g.effect = containerState{Aside: v.now.Aside, AsideRuns: v.now.AsideRuns}, EffectDelete
 		g.reason = fmt.Sprintf("removed: golem made it. The container found (%s) is not there any more", shortID(found.ID))
 	default:
-		g.to, g.effect = containerState{Aside: v.now.Aside, AsideRuns: v.now.AsideRuns}, "delete"
+		g.to, g.effect = containerState{Aside: v.now.Aside, AsideRuns: v.now.AsideRuns}, EffectDelete
 		g.reason = "removed: golem made it"
 		if v.now.Running {
 			g.reason = "stopped and removed: golem made it"
@@ -59,7 +59,7 @@ func (containerOwner) back(ctx context.Context, w *World, v view[containerState]
 			g.reason += "; what is in " + volumes + " stays"
 		}
 		g.irreversible = []string{k.lost()}
-	} else if g.effect == "delete" {
+	} else if g.effect == EffectDelete {
 		g.reason = "it is gone already"
 	}
 	return g, nil

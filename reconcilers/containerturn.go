@@ -87,7 +87,7 @@ func (k *containerTurn) create(ctx context.Context) error {
 		return &AttrError{Attr: "name", Summary: "No such container", Err: fmt.Errorf(
 			"%s has no container %s to adopt, and no image says what to make one of", k.e.name, quote(k.name))}
 	}
-	k.g.to, k.g.effect, k.g.wild = k.fresh(), "write", true
+	k.g.to, k.g.effect, k.g.wild = k.fresh(), EffectWrite, true
 	k.g.to.AsideRuns = false
 	text, err := k.making(ctx)
 	if k.v.old != nil && k.v.left.there() && CID(k.v.old) == CID(k.v.glyph) {
@@ -174,7 +174,7 @@ func (k *containerTurn) keep() {
 func (k *containerTurn) inPlace(to containerState) {
 	now := k.v.now
 	var does []string
-	k.g.to, k.g.effect = to, "write"
+	k.g.to, k.g.effect = to, EffectWrite
 	if to.Name != now.Name {
 		does = append(does, fmt.Sprintf("it was renamed %s; it gets its name back", quote(now.Name)))
 	}
@@ -224,7 +224,7 @@ func (k *containerTurn) renew(ctx context.Context) error {
 			"while a new one is made, the container %s is called %s, and there is one of that name", quote(k.name), quote(formerName(k.name)))}
 	}
 	made, err := k.making(ctx)
-	k.g.to, k.g.effect, k.g.wild = k.fresh(), "write", true
+	k.g.to, k.g.effect, k.g.wild = k.fresh(), EffectWrite, true
 	k.g.to.AsideRuns = false
 	k.g.reason = sentence(reshaped(k.v.old, k.v.glyph)) + " cannot be changed in a container: the old one is stopped and removed, a new one is " + made
 	k.g.irreversible, k.g.destroys = []string{k.lost()}, true
@@ -260,7 +260,7 @@ func (k *containerTurn) adopt(ctx context.Context) error {
 			"the container %s would have to make way as %s, and there is one of that name", quote(k.name), quote(asideName(k.name)))}
 	}
 	made, err := k.making(ctx)
-	k.g.to, k.g.effect, k.g.wild = k.fresh(), "write", true
+	k.g.to, k.g.effect, k.g.wild = k.fresh(), EffectWrite, true
 	k.g.to.Aside = v.now.ID
 	k.g.reason = fmt.Sprintf("the container found differs in %s: it is stopped and kept as %s, a new one is %s", sentence(names), asideName(k.name), made)
 	return err
@@ -274,7 +274,7 @@ func (k *containerTurn) reinstate() {
 	}
 	to.Networks = joined(to.Networks, namedNetworks(k.v.glyph))
 	to.Aside, to.AsideRuns = "", false
-	k.g.to, k.g.effect = to, "restore"
+	k.g.to, k.g.effect = to, EffectRestore
 	k.g.reason = fmt.Sprintf("%s, which golem found, is as declared now: it gets its name back", asideName(k.name))
 	if k.own() {
 		k.g.reason += ", and golem's own is removed"

@@ -76,7 +76,7 @@ func (groups) want(_ context.Context, w *World, v view[groupState]) (goal[groupS
 			return goal[groupState]{}, wrongAttr("gid", "Group has another number", "the group %s is there with the gid %d; golem renumbers no group, since files would keep the old number. "+
 				"Write gid = %d, or leave it out", name, v.now.gid(), v.now.gid())
 		}
-		return goal[groupState]{to: v.now, effect: "write", reason: "it is so already; nothing to change"}, nil
+		return goal[groupState]{to: v.now, effect: EffectWrite, reason: "it is so already; nothing to change"}, nil
 	}
 	all, err := w.accounts()
 	if err != nil {
@@ -115,7 +115,7 @@ func (groups) want(_ context.Context, w *World, v view[groupState]) (goal[groupS
 	if gid >= 0 {
 		reason += fmt.Sprintf(", gid %d", gid)
 	}
-	return goal[groupState]{to: to, effect: "write", reason: reason}, nil
+	return goal[groupState]{to: to, effect: EffectWrite, reason: reason}, nil
 }
 
 // back is what undeclaring leaves of a group.
@@ -130,13 +130,13 @@ func (groups) back(_ context.Context, _ *World, v view[groupState]) (goal[groupS
 	}
 	to := v.found
 	to.Places = v.now.Places
-	return goal[groupState]{to: to, effect: "delete", reason: "golem made it"}, nil
+	return goal[groupState]{to: to, effect: EffectDelete, reason: "golem made it"}, nil
 }
 
 // settle implements settler: whether a group that golem made can go is known when the run's
 // other turns are.
 func (groups) settle(w *World, v view[groupState], g goal[groupState], planned *goal[groupState]) (goal[groupState], error) {
-	if len(v.Set) > 0 || g.effect != "delete" || g.forget {
+	if len(v.Set) > 0 || g.effect != EffectDelete || g.forget {
 		return g, nil
 	}
 	if planned != nil && planned.forget {

@@ -54,7 +54,7 @@ func (l leaving) Turn(_ context.Context, _ *World, r Request) (*Turn, error) {
 		if kind, ok := KindOf(g.Kind); ok && kind.IsBase() && len(after.Layers) > 0 {
 			return nil, &LeaveError{layer.Key, after.Layers[0].Key}
 		}
-		t.part(layer.Key, g, nil, state.Remove, Change{Effect: "forget", Reason: `left as it is: it was declared with on_undeclare = "leave"`}, false)
+		t.part(layer.Key, g, nil, state.Remove, Change{Effect: EffectForget, Reason: `left as it is: it was declared with on_undeclare = "leave"`}, false)
 		l.tellUnit(t, layer.Key)
 	}
 	if len(t.Changes) == 0 {

@@ -157,7 +157,7 @@ func (networkOwner) want(ctx context.Context, w *World, v view[networkState]) (g
 	made := "made" + networkText(v.glyph)
 	switch {
 	case !v.now.there():
-		g := goal[networkState]{to: networkState{Make: newMark()}, effect: "write", reason: made}
+		g := goal[networkState]{to: networkState{Make: newMark()}, effect: EffectWrite, reason: made}
 		if v.old != nil && CID(v.old) == CID(v.glyph) {
 			g.reason = "it is gone; " + made
 		}
@@ -193,7 +193,7 @@ func renewNetwork(ctx context.Context, e podEngine, name, made string) (goal[net
 		return goal[networkState]{}, &AttrError{Attr: "name", Summary: "Network is in use", Err: fmt.Errorf(
 			"the network %s cannot be changed, only made anew, and golem did not make %s on it. Take that off it first", quote(name), strangers(all))}
 	}
-	g := goal[networkState]{to: networkState{Make: newMark()}, effect: "write", reason: "a network cannot be changed: it is removed, and a new one " + made}
+	g := goal[networkState]{to: networkState{Make: newMark()}, effect: EffectWrite, reason: "a network cannot be changed: it is removed, and a new one " + made}
 	var moved []string
 	for _, at := range all {
 		moved = append(moved, at.name)
@@ -248,7 +248,7 @@ func (networkOwner) back(ctx context.Context, w *World, v view[networkState]) (g
 			return goal[networkState]{postpone: true}, nil
 		}
 	}
-	return goal[networkState]{effect: "delete", reason: "removed: golem made it"}, nil
+	return goal[networkState]{effect: EffectDelete, reason: "removed: golem made it"}, nil
 }
 
 // move implements owner.

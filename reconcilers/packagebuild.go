@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -25,22 +26,15 @@ func (k *pkgWork) tellDeclared() {
 		what = append(what, "version "+now.Version+" → "+want.Version+", a downgrade")
 	}
 	if now.there() && now.Auto {
-		k.effect = orText(k.effect, "mark")
+		k.effect = cmp.Or(k.effect, "mark")
 		what = append(what, markText(false))
 	}
 	if now.Hold != want.Hold {
-		k.effect = orText(k.effect, "hold")
+		k.effect = cmp.Or(k.effect, "hold")
 		what = append(what, map[bool]string{true: "put on hold", false: "its hold is lifted"}[want.Hold])
 	}
-	k.effect = orText(k.effect, "record")
+	k.effect = cmp.Or(k.effect, EffectRecord)
 	k.reason = strings.Join(what, ", ")
-}
-
-func orText(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }
 
 // acts says whether the host is changed.

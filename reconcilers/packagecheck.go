@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,7 +34,7 @@ func (j *joining) checkBeside(e pkgEffect, removal bool) error {
 	entry := j.d.real.packages[e.Resource]
 	switch {
 	case e.From.Hold:
-		return j.at(k, fmt.Errorf("this would change %s, which is on hold at %s", e.Resource, orNone(e.From.Version)))
+		return j.at(k, fmt.Errorf("this would change %s, which is on hold at %s", e.Resource, cmp.Or(e.From.Version, "none")))
 	case !e.To.there() && entry != nil && entry.essential:
 		return j.at(k, fmt.Errorf("this would remove %s, which the system cannot do without", e.Resource))
 	case !e.To.there() && j.w.Needed(RecordKey(PackageSort, e.Resource)):

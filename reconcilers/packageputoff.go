@@ -60,7 +60,7 @@ func (k *pkgWork) putOff(j *joining, who []string, said string) {
 	found, now := k.want.Version, k.now.Version
 	k.want.Version = now
 	if !k.acts() {
-		k.effect = "forget"
+		k.effect = EffectForget
 	}
 	if len(who) == 0 {
 		k.reason = fmt.Sprintf("it was there before golem; version %s cannot be given back, and it stays at %s: %s", found, now, said)

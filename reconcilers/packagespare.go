@@ -150,7 +150,7 @@ func (j *joining) leave(k *pkgWork, who string) {
 	if k.now.Hold && k.rec.Left.Hold && !k.rec.found.Hold {
 		k.want.Hold = false
 	}
-	k.effect = "forget"
+	k.effect = EffectForget
 	if k.sweeps {
 		body, _ := j.w.pkgLedger(k.r.Resource)
 		k.stays = &body

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -214,7 +215,7 @@ func (j *joining) simulate() error {
 		default:
 			e.To, e.Own = k.want, true
 			if e.To.Version != to.Version && to.there() || e.To.there() != to.there() {
-				return j.at(k, fmt.Errorf("apt would not do what is declared for %s: it would leave %s", l.resource, orNone(l.version)))
+				return j.at(k, fmt.Errorf("apt would not do what is declared for %s: it would leave %s", l.resource, cmp.Or(l.version, "none")))
 			}
 		}
 		j.tx.effects = append(j.tx.effects, e)

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -23,7 +24,8 @@ type pkgWork struct {
 	// Consents: to the removal of others, to an older version, to a change of what is
 	// on hold.
 	removal, downgrade, lift bool
-	effect, reason           string
+	effect                   Effect
+	reason                   string
 	irreversible             []string
 	// stays says that the package is golem's by-product from here on, lent to what
 	// needs it: a line of the ledger takes the record's place.
@@ -257,7 +259,7 @@ func (k *pkgWork) missing(wish string, said *aptName) error {
 func (k *pkgWork) mayMove(version string) error {
 	if k.now.Hold && !k.lift && !k.ownHold() {
 		return &AttrError{Attr: "version", Summary: "Package is on hold", Err: errText(fmt.Sprintf(
-			"package %s is on hold at %s, and this needs %s. Write hold = false to lift the hold", k.r.Resource, orNone(k.now.Version), version))}
+			"package %s is on hold at %s, and this needs %s. Write hold = false to lift the hold", k.r.Resource, cmp.Or(k.now.Version, "none"), version))}
 	}
 	if k.now.there() && compareVersions(version, k.now.Version) < 0 && !k.downgrade {
 		return &AttrError{Attr: "version", Summary: "Version is older than what is there", Err: errText(fmt.Sprintf(
@@ -269,11 +271,4 @@ func (k *pkgWork) mayMove(version string) error {
 // ownHold says that the hold is golem's own.
 func (k *pkgWork) ownHold() bool {
 	return k.rec.found != nil && !k.rec.found.Hold && k.rec.Left.Hold
-}
-
-func orNone(version string) string {
-	if version == "" {
-		return "none"
-	}
-	return version
 }

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,7 +12,7 @@ import (
 
 // undeclare works out what is given back.
 func (k *pkgWork) undeclare() error {
-	k.effect = "forget"
+	k.effect = EffectForget
 	rest := k.remaining()
 	switch found := k.rec.found; {
 	case len(rest) > 0:
@@ -45,7 +46,7 @@ func (k *pkgWork) hand(rest []state.Layer) error {
 	wish := ""
 	k.want.Hold = k.restHold()
 	for _, l := range rest {
-		wish = orText(str(l.Glyph.Attrs, "version"), wish)
+		wish = cmp.Or(str(l.Glyph.Attrs, "version"), wish)
 		if h, ok := l.Glyph.Attrs["hold"].(bool); ok {
 			k.want.Hold = h
 		}
@@ -54,7 +55,7 @@ func (k *pkgWork) hand(rest []state.Layer) error {
 		k.want.Version = k.rec.found.Version
 	}
 	if k.acts() {
-		k.effect = "restore"
+		k.effect = EffectRestore
 	}
 	return nil
 }
@@ -106,7 +107,7 @@ func (k *pkgWork) giveBack(found Pkg) error {
 	}
 	k.reason = "it was there before golem; left as it is"
 	if len(what) > 0 {
-		k.effect, k.reason = "restore", "it was there before golem; given back: "+strings.Join(what, ", ")
+		k.effect, k.reason = EffectRestore, "it was there before golem; given back: "+strings.Join(what, ", ")
 	}
 	if stays != "" {
 		k.reason += "; " + stays
@@ -165,7 +166,7 @@ func (k *pkgWork) takeAway(found Pkg) {
 	}
 	k.want.Status, k.want.Version = dpkgConfigFiles, k.now.Version
 	if k.now.Status == dpkgConfigFiles {
-		k.effect, k.reason = "forget", "it is gone already; its configuration stays: "+purge.why
+		k.effect, k.reason = EffectForget, "it is gone already; its configuration stays: "+purge.why
 		k.want = k.now
 		return
 	}

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,7 +34,7 @@ func (packages) Undo(ctx context.Context, w *World, store Store, s *state.Step) 
 	for _, e := range slices.Concat(exp.Effects, inv.Whole) {
 		if !e.stays() {
 			files = append(files, e.Files...)
-			targets[e.Resource] = &pkgTarget{Pkg: e.From, back: e.Back, purge: orText(e.Unmade, purgeAuto)}
+			targets[e.Resource] = &pkgTarget{Pkg: e.From, back: e.Back, purge: cmp.Or(e.Unmade, purgeAuto)}
 		}
 	}
 	own := targets[s.Resource]

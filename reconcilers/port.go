@@ -196,12 +196,25 @@ type Turn struct {
 // ByProduct says that a turn is about no glyph, but about what golem made beside one.
 func (t *Turn) ByProduct() bool { return len(t.Set) == 0 && len(t.Drop) == 0 }
 
+// An Effect is what a change does to the host. Those of every sort are named here; units have
+// others of their own (start, stop, enable, …), and so have packages (upgrade, hold, …) and
+// commands (run, undo).
+type Effect string
+
+const (
+	EffectWrite   Effect = "write"
+	EffectDelete  Effect = "delete"
+	EffectRestore Effect = "restore" // what was found, or was there before a step
+	EffectForget  Effect = "forget"  // the journal drops it; the host is left alone
+	EffectRecord  Effect = "record"  // it is so already
+)
+
 // A Change is one glyph's part in a turn, as plan tells it.
 type Change struct {
 	Key    scrolls.Key
 	Kind   string
 	Op     state.Op
-	Effect string // write, delete, restore, forget, record, start, stop, …
+	Effect Effect
 	Reason string
 	// Before and After are the object for JSON; nil where there is none.
 	Before, After map[string]any

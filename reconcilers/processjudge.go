@@ -20,7 +20,7 @@ func (k *processWork) judge(t *Turn) {
 		return
 	}
 	g := k.r.Set[0]
-	c := Change{Effect: "write", After: k.view()}
+	c := Change{Effect: EffectWrite, After: k.view()}
 	var old *scrolls.Glyph
 	if k.r.Record != nil {
 		old = k.old0()
@@ -60,7 +60,7 @@ func (t *Turn) part(key scrolls.Key, old, next *scrolls.Glyph, op state.Op, c Ch
 }
 
 func (k *processWork) judgeRemove(t *Turn) {
-	c := Change{Effect: "delete", Before: map[string]any{"unit": serviceOf(k.r.Resource)}}
+	c := Change{Effect: EffectDelete, Before: map[string]any{"unit": serviceOf(k.r.Resource)}}
 	var goes []string
 	if len(k.stop) > 0 {
 		goes = append(goes, "stopped")
@@ -83,7 +83,7 @@ func (k *processWork) judgeRemove(t *Turn) {
 		c.Reason += "; what was changed by hand is kept"
 	}
 	if !t.Acts {
-		c.Effect, c.Reason = "forget", "it is gone already"
+		c.Effect, c.Reason = EffectForget, "it is gone already"
 	}
 	for key, g := range k.r.Drop {
 		t.part(key, g, nil, state.Remove, c, t.Acts)
@@ -103,7 +103,7 @@ func (k *processWork) forget(t *Turn, reason string) {
 	t.Step = &state.Step{Lineage: k.r.Lineage, Leaf: k.r.Leaf, Sort: processSort, Resource: k.r.Resource, Before: k.r.Record}
 	t.Step.Inverse, t.Step.Expect = encode(processState{}), encode(processState{})
 	for key, g := range k.r.Drop {
-		t.part(key, g, nil, state.Remove, Change{Effect: "forget", Reason: reason}, false)
+		t.part(key, g, nil, state.Remove, Change{Effect: EffectForget, Reason: reason}, false)
 	}
 	for _, unit := range []string{serviceOf(k.r.Resource), timerOf(k.r.Resource)} {
 		if isRunning(k.active[unit]) {

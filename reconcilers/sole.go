@@ -110,7 +110,7 @@ func (v view[S]) renamed() bool { return v.old != nil && v.Record.Layers[0].Key 
 type goal[S any] struct {
 	to S
 	// effect is the plan's word for it: write, delete, restore, forget, start, stop, …
-	effect string
+	effect Effect
 	// reason says what is done and why: the whole of it in an install, a replacement and a
 	// removal, and what was changed by somebody else in a repair.
 	reason string

@@ -197,7 +197,7 @@ func (r sole[S]) judge(t *Turn, v view[S], g goal[S]) {
 		return
 	}
 	if !t.Acts {
-		c.Effect = "record"
+		c.Effect = EffectRecord
 	}
 	t.Step = step
 	t.Step.After = r.record(v, g, t.Acts)
@@ -229,7 +229,7 @@ func (r sole[S]) change(v view[S], g goal[S]) Change {
 func (r sole[S]) judgeDrop(t *Turn, step *state.Step, c Change, g goal[S]) {
 	t.Step = step
 	if !t.Acts {
-		c.Effect, c.After = "forget", nil
+		c.Effect, c.After = EffectForget, nil
 		if c.Reason == "" {
 			c.Reason = "it is as it was already"
 		}

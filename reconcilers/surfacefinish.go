@@ -203,7 +203,7 @@ func (k *work) leave() error {
 		reason += "; the original goes to golem kept"
 	}
 	for _, layer := range k.dropped() {
-		k.tell(layer.Key, layer.Glyph, nil, state.Remove, Change{Effect: "forget", Reason: reason}, false)
+		k.tell(layer.Key, layer.Glyph, nil, state.Remove, Change{Effect: EffectForget, Reason: reason}, false)
 	}
 	k.t.shift = &shift{path: k.r.Resource, from: k.host, to: k.host, temp: tempName()}
 	k.t.Seen, k.t.Leaves = k.now, k.host
@@ -281,7 +281,7 @@ func (w *World) fitLedger(t *Turn) error {
 	t.shift.to, t.Leaves = node, node
 	t.setLedger(w, dir, &body)
 	for i := range t.Changes {
-		t.Changes[i].Effect = "write"
+		t.Changes[i].Effect = EffectWrite
 		t.Changes[i].Reason = "stays for what is declared in it, as a directory made on the way: mode " + fmt.Sprintf("%04o", node.Mode)
 		t.Changes[i].After = map[string]any{"type": string(Dir), "mode": fmt.Sprintf("%04o", node.Mode)}
 	}

@@ -61,7 +61,7 @@ func (k *work) judgeDisorder() {
 }
 
 func (k *work) repair(g *scrolls.Glyph, reason string) {
-	c := Change{Effect: "write", Reason: reason, Drift: true, Diff: k.diff(k.now, k.want)}
+	c := Change{Effect: EffectWrite, Reason: reason, Drift: true, Diff: k.diff(k.now, k.want)}
 	c.Before, c.After = k.view(k.now), k.view(k.want)
 	k.hide(&c, g)
 	k.tell(g.Key, g, g, state.Repair, c, true)
@@ -70,7 +70,7 @@ func (k *work) repair(g *scrolls.Glyph, reason string) {
 // judgeBase tells what the turn does about its base.
 func (k *work) judgeBase(g *scrolls.Glyph, kind Kind) {
 	why := differs(k.bare, k.mid)
-	c := Change{Effect: "write", Diff: k.diff(k.bare, k.mid)}
+	c := Change{Effect: EffectWrite, Diff: k.diff(k.bare, k.mid)}
 	if k.bare.Type != Absent {
 		c.Before, c.There = k.view(k.bare), true
 	}
@@ -82,13 +82,13 @@ func (k *work) judgeBase(g *scrolls.Glyph, kind Kind) {
 	case old == nil:
 		c.Reason = k.installReason(g)
 		if !acts {
-			c.Effect, c.Reason = "record", "it is so already; nothing to change"
+			c.Effect, c.Reason = EffectRecord, "it is so already; nothing to change"
 		}
 		k.tell(g.Key, nil, g, state.Install, c, acts)
 	case old.Key != g.Key || CID(old.Glyph) != CID(g):
 		c.Reason = k.changeReason(g)
 		if !acts {
-			c.Effect, c.Reason = "record", "the host is so already; nothing to change"
+			c.Effect, c.Reason = EffectRecord, "the host is so already; nothing to change"
 		}
 		k.tell(g.Key, old.Glyph, g, state.Replace, c, acts)
 	case acts && !k.r.Blind:
@@ -216,7 +216,7 @@ func (k *work) judgeEdit(g *scrolls.Glyph) {
 		old = k.s.edits[i].Glyph
 	}
 	diff, put := k.putOn(g.Key)
-	c := Change{Effect: "write", Diff: diff, After: k.pathView()}
+	c := Change{Effect: EffectWrite, Diff: diff, After: k.pathView()}
 	k.hide(&c, g)
 	switch {
 	case old == nil:
@@ -227,7 +227,7 @@ func (k *work) judgeEdit(g *scrolls.Glyph) {
 		c.Reason = strings.Join(append([]string{did}, k.viaText(g)...), ", ")
 		c.There = !put || !strings.HasPrefix(did, editAdds)
 		if !put {
-			c.Effect, c.Reason = "record", "it is there already; nothing to change"
+			c.Effect, c.Reason = EffectRecord, "it is there already; nothing to change"
 			if takesAway(g.Attrs) {
 				c.Reason = "it is so already; nothing to change"
 			}
@@ -302,9 +302,9 @@ func (k *work) judgeRemove(layer state.Layer, kind Kind) {
 	k.tell(layer.Key, layer.Glyph, nil, state.Remove, c, acts)
 }
 
-func (k *work) removeBase(layer state.Layer) (effect, reason string) {
+func (k *work) removeBase(layer state.Layer) (effect Effect, reason string) {
 	if !layer.Changed {
-		return "forget", "it was so before golem; left as it is"
+		return EffectForget, "it was so before golem; left as it is"
 	}
 	drift := ""
 	if left := k.left(); k.now.Type == File && left.Type == File && left.Hash != k.now.Hash {
@@ -313,25 +313,25 @@ func (k *work) removeBase(layer state.Layer) (effect, reason string) {
 	switch k.mid.Type {
 	case Absent:
 		if k.now.Type == Absent {
-			return "forget", "it is gone already"
+			return EffectForget, "it is gone already"
 		}
-		return "delete", "it was not there before golem" + drift
+		return EffectDelete, "it was not there before golem" + drift
 	case File:
 		if k.now.Type == File && differs(k.bare, k.mid) == "" {
-			return "forget", "it is as golem found it"
+			return EffectForget, "it is as golem found it"
 		}
 		size := bytesText(k.mid.Size) + ", "
 		if k.secretNear(layer.Glyph) {
 			size = ""
 		}
-		return "restore", fmt.Sprintf("the original is put back (%s%04o %s)%s", size, k.mid.Mode, k.ownerText(k.mid), drift)
+		return EffectRestore, fmt.Sprintf("the original is put back (%s%04o %s)%s", size, k.mid.Mode, k.ownerText(k.mid), drift)
 	case Link:
-		return "restore", "the original link is put back (→ " + quote(string(k.mid.Target)) + ")" + drift
+		return EffectRestore, "the original link is put back (→ " + quote(string(k.mid.Target)) + ")" + drift
 	}
-	return "restore", fmt.Sprintf("its found mode and owner are given back (%04o %s)", k.mid.Mode, k.ownerText(k.mid))
+	return EffectRestore, fmt.Sprintf("its found mode and owner are given back (%04o %s)", k.mid.Mode, k.ownerText(k.mid))
 }
 
-func (k *work) removeEdit(layer state.Layer) (effect, reason string) {
+func (k *work) removeEdit(layer state.Layer) (effect Effect, reason string) {
 	kind, _ := KindOf(layer.Glyph.Kind)
 	off := k.peelOf(layer.Key)
 	_, back := kind.edit.tell(layer.Glyph, layer.Inverse)
@@ -340,15 +340,15 @@ func (k *work) removeEdit(layer state.Layer) (effect, reason string) {
 	}
 	switch {
 	case !layer.Changed:
-		return "forget", "it was there before golem; left as it is"
+		return EffectForget, "it was there before golem; left as it is"
 	case k.want.Type == Absent && k.now.Type != Absent:
-		return "delete", back + ", and with it the file, which golem made"
+		return EffectDelete, back + ", and with it the file, which golem made"
 	case off.why != "":
-		return "forget", "left as it is: " + off.why
+		return EffectForget, "left as it is: " + off.why
 	case off.tail < 0 || k.now.Type != File:
-		return "forget", "it is gone already"
+		return EffectForget, "it is gone already"
 	}
-	return "restore", back
+	return EffectRestore, back
 }
 
 // peelDiff shows what taking one edit off does, other edits aside.

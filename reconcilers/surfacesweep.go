@@ -163,7 +163,7 @@ func (t *Turn) stay(reason string) {
 	t.shift.to = t.shift.from
 	t.Acts, t.Leaves = false, t.Seen
 	for i := range t.Changes {
-		t.Changes[i].Effect, t.Changes[i].Reason = "forget", reason
+		t.Changes[i].Effect, t.Changes[i].Reason = EffectForget, reason
 	}
 	for i := range t.Step.Glyphs {
 		t.Step.Glyphs[i].Reason = reason

@@ -12,7 +12,7 @@ import (
 // judgeDrop tells what undeclaring gives back. Nothing is started on the way out.
 func (k *unitWork) judgeDrop() {
 	k.newStep()
-	c := Change{Effect: "forget", Reason: k.leftText(), Before: k.before()}
+	c := Change{Effect: EffectForget, Reason: k.leftText(), Before: k.before()}
 	switch {
 	case k.acting("start"):
 		c.Effect, c.Reason = "start", "started again: "+golemStopped
@@ -25,7 +25,7 @@ func (k *unitWork) judgeDrop() {
 			c.Reason = strings.Join(append([]string{c.Reason}, k.linksBack(a)...), "; ")
 		}
 	case k.acting("take") || k.acting("put"):
-		c.Effect = "restore"
+		c.Effect = EffectRestore
 		c.Reason = strings.TrimPrefix(k.leftText()+"; "+k.does()+", as golem found it", "; ")
 	case c.Reason == "":
 		c.Reason = "what golem made is gone already"
@@ -98,7 +98,7 @@ func (k *unitWork) tellUnits() {
 	}
 	if k.g == nil && !k.acting("stop") && !k.acting("start") && len(k.t.Changes) > 0 {
 		c := k.t.Changes[0]
-		tell(map[string]string{"forget": "forget", "restore": "restore"}[c.Effect], k.u.ID, c.Reason)
+		tell(map[Effect]string{EffectForget: "forget", EffectRestore: "restore"}[c.Effect], k.u.ID, c.Reason)
 	} else if k.g != nil && !k.acting("stop") && (k.acting("take") || k.acting("put")) {
 		tell("restore", k.u.ID, k.does())
 	}
@@ -209,7 +209,7 @@ func (k *unitWork) tellComing() {
 		if c.Op == state.Remove || strings.Contains(c.Reason, by) {
 			continue
 		}
-		if c.Effect == "record" { // what it will be found as is not known before it is there
+		if c.Effect == EffectRecord { // what it will be found as is not known before it is there
 			c.Reason = "made as declared when it is there"
 		}
 		c.Reason = strings.TrimSuffix(by+"; "+c.Reason, "; ")

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -242,16 +243,9 @@ func (k *unitWork) readBack(ctx context.Context, do string) error {
 		if err := k.refuseEnabling(u.File); do == "enable" && err != nil {
 			return err
 		}
-		return fmt.Errorf("%s %s: systemd said that it is done, but the unit is %s", do, k.u.ID, orNothing(u.File))
+		return fmt.Errorf("%s %s: systemd said that it is done, but the unit is %s", do, k.u.ID, cmp.Or(u.File, "of no state"))
 	}
 	return nil
-}
-
-func orNothing(file string) string {
-	if file == "" {
-		return "of no state"
-	}
-	return file
 }
 
 // stop stops the unit, and with it what would start it again.

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -257,12 +258,15 @@ func (k *unitWork) after() map[string]any {
 }
 
 // effect is the strongest thing the turn does.
-func (k *unitWork) effect() string {
-	for _, does := range []struct{ do, effect string }{
+func (k *unitWork) effect() Effect {
+	for _, does := range []struct {
+		do     string
+		effect Effect
+	}{
 		{"stop", "stop"},
 		{"start", "start"},
-		{"take", "restore"},
-		{"put", "restore"},
+		{"take", EffectRestore},
+		{"put", EffectRestore},
 		{"enable", "enable"},
 		{"disable", "disable"},
 		{"mask", "mask"},
@@ -272,7 +276,7 @@ func (k *unitWork) effect() string {
 			return does.effect
 		}
 	}
-	return "record"
+	return EffectRecord
 }
 
 // does tells what the turn does, in the order in which it does it.
@@ -292,7 +296,7 @@ func (k *unitWork) does() string {
 			parts = append(parts, "masked")
 		case "start":
 			if !k.u.running() {
-				parts = append(parts, orUnknown(k.now.Active)+" → running")
+				parts = append(parts, cmp.Or(k.now.Active, "inactive")+" → running")
 			}
 			if len(k.again) > 0 {
 				parts = append(parts, list(k.again)+" started again, which golem stopped with it")
@@ -302,13 +306,6 @@ func (k *unitWork) does() string {
 		}
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
-}
-
-func orUnknown(active string) string {
-	if active == "" {
-		return "inactive"
-	}
-	return active
 }
 
 func (k *unitWork) stopText() string {

@@ -248,7 +248,7 @@ func (u users) back(_ context.Context, w *World, v view[userState]) (goal[userSt
 	}
 	k.dropKeys(k.to.Added)
 	k.to.userNotes = userNotes{}
-	g := goal[userState]{to: k.to, effect: "restore", reason: strings.Join(k.said, ", ")}
+	g := goal[userState]{to: k.to, effect: EffectRestore, reason: strings.Join(k.said, ", ")}
 	if len(k.said) == 0 {
 		g.reason = "it was there before golem; left as it is"
 	} else {
@@ -270,7 +270,7 @@ func (users) gone(v view[userState]) goal[userState] {
 	k := newUserWork(nil, v)
 	k.dropKeys(v.left.Added)
 	to.Keys, to.KeysTime = k.to.Keys, k.to.KeysTime
-	return goal[userState]{to: to, effect: "delete"}
+	return goal[userState]{to: to, effect: EffectDelete}
 }
 
 // settle implements settler: whether a user that golem made can go is known when the run's
@@ -280,7 +280,7 @@ func (users) settle(w *World, v view[userState], g goal[userState], planned *goa
 		err := w.comes(v, &g)
 		return g, err
 	}
-	if len(v.Set) > 0 || g.effect != "delete" || g.forget {
+	if len(v.Set) > 0 || g.effect != EffectDelete || g.forget {
 		return g, nil
 	}
 	if planned != nil && planned.forget {

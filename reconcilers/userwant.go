@@ -43,7 +43,7 @@ func (u users) want(_ context.Context, w *World, v view[userState]) (goal[userSt
 		}
 	}
 	k.to.said = k.said
-	g := goal[userState]{to: k.to, effect: "write", reason: strings.Join(k.said, ", ")}
+	g := goal[userState]{to: k.to, effect: EffectWrite, reason: strings.Join(k.said, ", ")}
 	if len(k.said) == 0 {
 		g.reason = "it is so already; nothing to change"
 	}

@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -170,7 +171,7 @@ func (j *Journal) putFailed(name string, err error) error {
 	if err == nil || errors.As(err, &changed) {
 		return err
 	}
-	return explain(j.path, fmt.Errorf("keep %s in the journal: %w", orElse(name, "bytes"), err))
+	return explain(j.path, fmt.Errorf("keep %s in the journal: %w", cmp.Or(name, "bytes"), err))
 }
 
 // has reports whether the bytes are put already, and whole as far as sizes tell.

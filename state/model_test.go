@@ -53,7 +53,10 @@ func (m *model) world() (records map[string]string, applied []string) {
 		for _, g := range s.Glyphs {
 			rows = slices.DeleteFunc(rows, func(r row) bool { return r.key == g.Key })
 			if g.New != nil {
-				leaf := orElse(m.at[fmt.Sprint(s.ID, g.Key)], g.Leaf)
+				leaf := g.Leaf
+				if at := m.at[fmt.Sprint(s.ID, g.Key)]; at != "" {
+					leaf = at
+				}
 				rows = append(rows, row{g.Key, fmt.Sprintf("%s/%s %s r%d %v %v", s.Lineage, leaf, g.Key, s.revision, g.New.Attrs["content"], g.Changed)})
 			}
 		}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -219,7 +220,7 @@ func (tx *Tx) intentOf(s *Step) (intent, error) {
 		return in, err
 	}
 	if !ok || end.Valid {
-		return in, fmt.Errorf("it is %s, not intended", orElse(end.String, "not journaled"))
+		return in, fmt.Errorf("it is %s, not intended", cmp.Or(end.String, "not journaled"))
 	}
 	err = tx.c.query(func(scan func(...any) error) error {
 		var changed bool
@@ -230,18 +231,11 @@ func (tx *Tx) intentOf(s *Step) (intent, error) {
 	return in, err
 }
 
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
-}
-
 // amended returns what of a step differs from its intent; NULL if nothing does.
 func amended(in intent, after, ledger sql.NullString, changed []bool) (sql.NullString, error) {
 	var a amendment
 	asJSON := func(s sql.NullString) *json.RawMessage {
-		body := json.RawMessage(orElse(s.String, "null"))
+		body := json.RawMessage(cmp.Or(s.String, "null"))
 		return &body
 	}
 	if after != in.after {
@@ -348,7 +342,7 @@ func (tx *Tx) reverse(s *Step, detail string) error {
 		return err
 	}
 	if !ok || (end.Valid && Status(end.String) != Done) {
-		return fmt.Errorf("it is %s", orElse(end.String, "not journaled"))
+		return fmt.Errorf("it is %s", cmp.Or(end.String, "not journaled"))
 	}
 	before, err := tx.encodeRecord(s.Before)
 	if err != nil {
