@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -153,13 +155,17 @@ func findRevision(r *state.Reader, lineage, id string) (*state.Revision, error) 
 	if len(all) == 0 {
 		return nil, errors.New("show: there is no revision yet")
 	}
-	if lineage == "" && len(names) > 1 && id != "" {
-		return nil, errors.New("show: there are several lineages here; say which, like web@4")
-	}
 	number := all[len(all)-1].Number
 	if id != "" {
 		if number, err = strconv.Atoi(id); err != nil {
 			return nil, &hintedError{fmt.Sprintf("show: %q is not a revision, nor a plan file", id), "write a number, or LINEAGE@NUMBER; " + historyHint}
+		}
+	}
+	if lineage == "" && len(names) > 1 && id != "" {
+		several := slices.Sorted(maps.Keys(names))
+		return nil, &hintedError{
+			"show: there are several lineages here: " + strings.Join(several, ", "),
+			fmt.Sprintf("say which, like %s@%d", several[0], number),
 		}
 	}
 	for _, rev := range all {

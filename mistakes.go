@@ -68,6 +68,7 @@ var elsewhere = map[string]string{
 var otherFlags = map[string]string{
 	"refresh":             "--no-observe compares with the journal only",
 	"refresh-only":        "golem plan --drift shows what moved; nothing has to be refreshed",
+	"destroy":             "golem destroy takes back everything",
 	"replace":             "what drifted is repaired by itself",
 	"input":               "golem asks for a \"yes\" only, and only at a terminal",
 	"parallelism":         "everything runs in the order written",
