@@ -344,6 +344,12 @@ func TestUserDriftIsRepairedWithItsNumber(t *testing.T) {
 	m.sh("usermod --comment Eve ann && rm -r /home/ann")
 	says(t, m.plan(), "! user:ann repair drifted: comment Eve → Ann, its home /home/ann is made anew")
 	m.apply()
+	m.declare("group \"crew\" {}\nuser \"bob\" {\n  group = \"crew\"\n  home = \"/srv/bob\"\n}\n")
+	m.apply()
+	m.declare("group \"crew\" {}\nuser \"bob\" {}\n")
+	says(t, m.plan(), "~ user:bob replace home stays /srv/bob, group stays crew")
+	m.apply()
+	says(t, m.plan(), "No changes.")
 	m.destroy()
 	m.same("after destroy", found)
 }

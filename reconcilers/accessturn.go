@@ -122,7 +122,13 @@ func (k *granting) declared(p grantedPath) (grantedPath, error) {
 // reason tells a person what the grant does.
 func (k *granting) reason() string {
 	told := append([]string{grantText(k.v.glyph) + onText(k.v.glyph, len(k.v.now.Paths))}, k.more...)
-	if k.v.old != nil && k.lacking > 1 {
+	switch {
+	case k.lacking == 0:
+		told = append(told, "it is so already")
+	case k.lacking == 1 || k.v.old == nil:
+	case CID(k.v.old) != CID(k.v.glyph):
+		told = append(told, fmt.Sprintf("%d paths change", k.lacking))
+	default:
 		told = append(told, fmt.Sprintf("%d paths are not as declared", k.lacking))
 	}
 	text := strings.Join(told, "; ")
@@ -136,7 +142,7 @@ func (k *granting) reason() string {
 func onText(g *scrolls.Glyph, n int) string {
 	text := ""
 	if isTrue(g, "recursive") {
-		text = fmt.Sprintf(" on it and all beneath (%d paths)", n)
+		text = " on it and all beneath (" + counted(n, "path") + ")"
 	}
 	if isTrue(g, "default") {
 		text += ", and on what is made there later"

@@ -115,10 +115,21 @@ func (k *userWork) set(attr, value string) {
 	}
 }
 
-// unset gives a field back that the glyph before had set.
+// unset gives a field back that the glyph before had set. What a user was made with stays: a
+// home or group of another name would have to be made, and files be given to it.
 func (k *userWork) unset(attr string) {
 	if slices.Contains(k.to.Set, attr) {
 		k.revert(attr)
+		return
+	}
+	if k.v.old == nil || k.v.old.Attrs[attr] == nil || k.v.found.There {
+		return
+	}
+	switch attr {
+	case "group":
+		k.say("group stays %s", k.groupName(k.get(attr)))
+	case "home":
+		k.say("home stays %s", quote(k.get(attr)))
 	}
 }
 
