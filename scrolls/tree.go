@@ -302,9 +302,13 @@ func didYouMean(given string, known []string) string {
 }
 
 // Likeliest is the one of the known words that a mistyped one most likely stands for, or "".
+// Of a key the kind may be missing.
 func Likeliest(given string, known []string) string {
 	best, least := "", min(2, len(given)/2)+1
 	for _, word := range slices.Sorted(slices.Values(known)) {
+		if _, identity, ok := strings.Cut(word, ":"); ok && identity == given && given != "" {
+			return word
+		}
 		d := levenshtein.Distance(given, word, nil)
 		if d == 2 && swapped(given, word) || strings.EqualFold(given, word) {
 			d = 1

@@ -66,8 +66,8 @@ func (e *DamagedError) Unwrap() error { return e.Err }
 
 // Hint says what a person can do about it.
 func (e *DamagedError) Hint() string {
-	return fmt.Sprintf("run golem state check to see what is wrong; restore a backup of the journal "+
-		"(with it %s.blobs), or move %s aside to begin a new one", e.Path, e.Path)
+	return fmt.Sprintf("run golem state check to see what is wrong; if %s is golem's journal and not another file, restore a backup of it "+
+		"(with it %s.blobs), or move it aside to begin a new one", e.Path, e.Path)
 }
 
 // A NewerError says that a later golem wrote the journal.
