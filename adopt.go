@@ -28,6 +28,7 @@ func (a *app) adoptCommand() *cli.Command {
 	}
 }
 
+// adopt prints the glyphs for what is named, and records them unless that is not wanted.
 func (a *app) adopt(ctx context.Context, c *cli.Command) error {
 	s, err := open(c)
 	if err != nil {

@@ -22,6 +22,7 @@ func (a *app) explainCommand() *cli.Command {
 	}
 }
 
+// explain is golem explain: of one kind, or the list of them.
 func (a *app) explain(_ context.Context, c *cli.Command) error {
 	switch c.Args().Len() {
 	case 0:

@@ -70,6 +70,7 @@ func (a *app) fmtCommand() *cli.Command {
 	}
 }
 
+// format is golem fmt.
 func (a *app) format(_ context.Context, c *cli.Command) error {
 	paths := c.Args().Slice()
 	if len(paths) == 0 {

@@ -30,6 +30,7 @@ func (a *app) planCommand() *cli.Command {
 	}
 }
 
+// plan shows what apply would do.
 func (a *app) plan(ctx context.Context, c *cli.Command) error {
 	if err := checkPlanFlags(c); err != nil {
 		return err

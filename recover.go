@@ -21,6 +21,7 @@ func (a *app) recoverCommand() *cli.Command {
 	}
 }
 
+// recover settles what an interrupted run left; where nothing is to be done it takes no lock.
 func (a *app) recover(ctx context.Context, c *cli.Command) error {
 	s, err := open(c)
 	if err != nil {

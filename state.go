@@ -65,6 +65,7 @@ func (a *app) stateShow(_ context.Context, c *cli.Command) error {
 	})
 }
 
+// stateForget drops a key from the journal and leaves the host as it is.
 func (a *app) stateForget(ctx context.Context, c *cli.Command) error {
 	if c.Args().Len() != 1 {
 		return &usageError{command: c.FullName(), err: errors.New("one key")}

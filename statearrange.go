@@ -69,6 +69,7 @@ func (a *app) stateRename(ctx context.Context, c *cli.Command) error {
 	return a.printer(a.out).Say("Renamed: %s is %s from now on. Write name = %q in its scroll.", plan.Printable(old), name, name)
 }
 
+// stateMove gives a key in force to another lineage.
 func (a *app) stateMove(ctx context.Context, c *cli.Command) error {
 	text, to, err := twoArgs(c, "one key, and the name of a lineage")
 	if err != nil {
@@ -96,6 +97,7 @@ func (a *app) stateMove(ctx context.Context, c *cli.Command) error {
 		plan.Printable(moved.From.Lineage), moved.From.Number, to, moved.To.Number)
 }
 
+// stateRebind lets a journal that was copied from another host, or root, belong to this one.
 func (a *app) stateRebind(ctx context.Context, c *cli.Command) error {
 	if err := noArgs(c); err != nil {
 		return err
@@ -174,6 +176,7 @@ func ago(text string) (time.Duration, error) {
 	return d, err
 }
 
+// statePrune drops history that no undo needs.
 func (a *app) statePrune(ctx context.Context, c *cli.Command) error {
 	if err := noArgs(c); err != nil {
 		return err

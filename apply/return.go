@@ -161,6 +161,8 @@ func (e *engine) ready(snap *state.Snapshot, lineage string, steps []*state.Step
 	e.under("", e.plan.PolicyAt(""))
 }
 
+// triggersOf are the triggers of a lineage: of what is in force, and of the glyphs that some
+// steps were about.
 func triggersOf(snap *state.Snapshot, lineage string, steps []*state.Step) []plan.Trigger {
 	var all []plan.Trigger
 	seen := map[string]bool{}

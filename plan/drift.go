@@ -125,6 +125,7 @@ func (d *Drift) Text(out *Printer) error {
 	return out.Printf("%s", b.String())
 }
 
+// moved writes one key that moved: what the scroll has become to it, and what the host.
 func (out *Printer) moved(b *strings.Builder, m DriftedKey, width int) {
 	scroll, host := " ", " "
 	if m.Op != "" {

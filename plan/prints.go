@@ -49,6 +49,8 @@ func (p *Plan) Prints() ([]Print, error) {
 	return append(all, rest), err
 }
 
+// printOf is the print of one turn: hashes of its record, of what it saw and of what it would
+// do.
 func printOf(leaf string, t *reconcilers.Turn) (Print, error) {
 	record, err := recordPrint(t.Record)
 	if err != nil {

@@ -83,6 +83,8 @@ func DeclaredDiff(was, is *state.Revision) []DeclaredChange {
 	return all
 }
 
+// attrChanges lists the attributes that two versions of a glyph do not have alike, without what
+// is not to be shown.
 func attrChanges(was, is *scrolls.Glyph) []AttrChange {
 	names := map[string]bool{}
 	for name := range was.Attrs {

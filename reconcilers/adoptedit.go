@@ -67,6 +67,7 @@ func adoptLine(_ context.Context, w *World, id string) (scrolls.Attrs, error) {
 	return a, nil
 }
 
+// adoptRegion reads the attributes of a region from the block that stands in the file.
 func adoptRegion(_ context.Context, w *World, id string) (scrolls.Attrs, error) {
 	p, name, err := partsOf(regionKind.Name, id, "NAME")
 	if err != nil {

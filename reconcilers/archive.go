@@ -78,6 +78,7 @@ func archiveSum(a scrolls.Attrs) string {
 	return strings.ToLower(str(a, "sha256"))
 }
 
+// checkArchive says what is wrong with an archive before it is opened.
 func checkArchive(a scrolls.Attrs) []scrolls.Problem {
 	var problems []scrolls.Problem
 	wrong := func(attr, summary, format string, args ...any) {

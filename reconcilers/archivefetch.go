@@ -223,6 +223,7 @@ func (w *World) download(ctx context.Context, g *scrolls.Glyph) error {
 	return nil
 }
 
+// fetch downloads what a link leads to into a file, and compares its hash with the wanted one.
 func (w *World) fetch(ctx context.Context, link, file, sum string) error {
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()

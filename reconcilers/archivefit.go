@@ -130,6 +130,8 @@ func (k *archiveWork) fit(t *Turn) error {
 	return nil
 }
 
+// fitShift looks for what would stop the change to one path of the archive, and notes the
+// parents to be made.
 func (k *archiveWork) fitShift(t *Turn, s *shift) error {
 	t.shift = s
 	if s.from.Type == Dir && s.to.Type != Dir && !s.yields {

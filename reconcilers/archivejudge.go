@@ -39,6 +39,7 @@ func (k *archiveWork) count(g *scrolls.Glyph, old ...scrolls.Key) *archiveTold {
 	return a
 }
 
+// wanted counts what the turn does to one path that the archive has.
 func (a *archiveTold) wanted(p *archivePath, name string) {
 	if name == "" {
 		name = "the directory itself"
@@ -183,6 +184,7 @@ func (k *archiveWork) judgeInstall(g *scrolls.Glyph) {
 	k.t.part(g.Key, nil, g, state.Install, c, a.acts())
 }
 
+// judgeReplace tells of an archive, or its options, that takes the place of another.
 func (k *archiveWork) judgeReplace(g, old *scrolls.Glyph, key scrolls.Key) {
 	a := k.count(g, key)
 	c := Change{Effect: EffectWrite, Before: k.viewOf(old), After: k.view(g, a)}

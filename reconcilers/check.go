@@ -208,6 +208,7 @@ func runCheck(ctx context.Context, w *World, g *scrolls.Glyph) error {
 	return checkUnit(ctx, w, g.Attrs)
 }
 
+// checkHTTP asks a server, and says what of its answer is not as the check has it.
 func checkHTTP(ctx context.Context, a scrolls.Attrs, timeout time.Duration) error {
 	want := wholeNumber(a, "status", 200)
 	client := &http.Client{Timeout: timeout}

@@ -71,6 +71,7 @@ func commandAttr(name, doc string, required bool) scrolls.Attr {
 	}
 }
 
+// checkCommandGlyph says what is wrong with a command before any host is looked at.
 func checkCommandGlyph(a scrolls.Attrs) []scrolls.Problem {
 	var problems []scrolls.Problem
 	wrong := func(attr, summary, format string, args ...any) {

@@ -69,6 +69,7 @@ func (commands) glance(ctx context.Context, w *World, v view[commandState]) (com
 	return now, nil
 }
 
+// want works out whether the command runs, from what its guards said and what it last ran as.
 func (commands) want(ctx context.Context, w *World, v view[commandState]) (goal[commandState], error) {
 	g, d, now := v.glyph, deed(v.glyph), v.now
 	to := goal[commandState]{to: commandState{Ran: d}, effect: "run", wild: true, fresh: true, far: guarded(g), found: &commandState{}}

@@ -90,6 +90,7 @@ func containerKeeps(g *scrolls.Glyph) []string {
 	return all
 }
 
+// checkContainer says what is wrong with a container before any host is looked at.
 func checkContainer(a scrolls.Attrs) []scrolls.Problem {
 	var c checks
 	c.engine(a)

@@ -130,6 +130,7 @@ func readDpkg(ctx context.Context, h *Host) (*dpkgView, error) {
 	return v, v.readMarks(h)
 }
 
+// newEntry reads one package from the fields that dpkg-query was asked for (dpkgFields).
 func newEntry(field []string) *dpkgEntry {
 	e := &dpkgEntry{name: field[0], arch: field[1], essential: field[4] == "yes" || field[5] == "yes"}
 	e.Triple, e.Version = field[3], field[2]

@@ -67,6 +67,7 @@ var fileKind = Kind{
 // contentAttrs are the attributes that may say what a file holds.
 var contentAttrs = []string{"content", "content_base64", "source"}
 
+// checkFile says what is wrong with a file before any host is looked at.
 func checkFile(a scrolls.Attrs) []scrolls.Problem {
 	problems := append(checkPath("path", str(a, "path")), checkMode(a)...)
 	problems = append(problems, checkValidate(a)...)

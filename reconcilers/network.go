@@ -39,6 +39,7 @@ var networkKind = Kind{
 	},
 }
 
+// checkNetwork says what is wrong with a network before any host is looked at.
 func checkNetwork(a scrolls.Attrs) []scrolls.Problem {
 	var c checks
 	c.engine(a)

@@ -28,6 +28,7 @@ func (j *joining) check() error {
 	return nil
 }
 
+// checkBeside refuses what a transaction would do beside what is declared.
 func (j *joining) checkBeside(e pkgEffect, removal bool) error {
 	k := j.asker()
 	key := j.d.key(e.Resource)

@@ -96,6 +96,7 @@ type restoring struct {
 // rounds bounds a restoring: what one repair leaves half done, the next settles.
 const rounds = 4
 
+// run goes on, round by round, until every package is what it was, or nothing more can be done.
 func (r *restoring) run() error {
 	var err error
 	for range rounds {

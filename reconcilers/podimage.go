@@ -150,6 +150,8 @@ func readArchive(f io.Reader) (archivedImage, error) {
 	return readTar(tar.NewReader(buffered))
 }
 
+// readTar reads what an image archive says of its image: from docker's manifest.json, or from
+// an OCI layout's index.json.
 func readTar(t *tar.Reader) (image archivedImage, err error) {
 	small := map[string][]byte{}
 	for {

@@ -9,6 +9,8 @@ func (t *Turn) Print() string { return sightText(t.Seen) }
 // JointPrint is Print of what the turn's batch does together, where it is the first of it.
 func (t *Turn) JointPrint() string { return sightText(t.Joint) }
 
+// sightText spells what a turn saw, the same for the same sight; a sort that needs more than
+// its JSON has a case here.
 func sightText(seen any) string {
 	switch seen := seen.(type) {
 	case nil:

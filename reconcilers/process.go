@@ -72,6 +72,7 @@ var (
 	restartWords = []string{"no", "always", "on-success", "on-failure", "on-abnormal", "on-watchdog", "on-abort"}
 )
 
+// checkProcess says what is wrong with a process before any host is looked at.
 func checkProcess(a scrolls.Attrs) []scrolls.Problem {
 	var problems []scrolls.Problem
 	wrong := func(attr, summary, format string, args ...any) {
@@ -112,6 +113,7 @@ func checkProcess(a scrolls.Attrs) []scrolls.Problem {
 	return append(problems, checkSettings(a)...)
 }
 
+// checkBundle says what is wrong with the files that a process brings along.
 func checkBundle(a scrolls.Attrs) []scrolls.Problem {
 	value, given := a["bundle"]
 	if !given {
@@ -143,6 +145,7 @@ func checkBundle(a scrolls.Attrs) []scrolls.Problem {
 	return nil
 }
 
+// checkCommand says what is wrong with the command line of a process.
 func checkCommand(a scrolls.Attrs) []scrolls.Problem {
 	one := func(summary, format string, args ...any) []scrolls.Problem {
 		return []scrolls.Problem{{Attr: "command", Summary: summary, Detail: fmt.Sprintf(format, args...)}}
@@ -174,6 +177,7 @@ func checkCommand(a scrolls.Attrs) []scrolls.Problem {
 	return nil
 }
 
+// checkSettings says what is wrong with the settings that go into the unit as they are.
 func checkSettings(a scrolls.Attrs) []scrolls.Problem {
 	value, given := a["settings"]
 	if !given {

@@ -26,6 +26,7 @@ func (processes) Enact(ctx context.Context, w *World, store Store, turns []*Turn
 	return -1, nil
 }
 
+// enact stops what runs, exchanges the files, and starts what is to run.
 func (k *processWork) enact(ctx context.Context, w *World, store Store, t *Turn) error {
 	defer w.forget()
 	if err := w.stopOwn(ctx, k.active, k.stop...); err != nil {

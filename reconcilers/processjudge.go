@@ -59,6 +59,7 @@ func (t *Turn) part(key scrolls.Key, old, next *scrolls.Glyph, op state.Op, c Ch
 	})
 }
 
+// judgeRemove tells what goes with a process that is no longer declared.
 func (k *processWork) judgeRemove(t *Turn) {
 	c := Change{Effect: EffectDelete, Before: map[string]any{"unit": serviceOf(k.r.Resource)}}
 	var goes []string

@@ -106,6 +106,8 @@ func (h *Host) Disarm(ctx context.Context, name string, waiting bool) error {
 	return nil
 }
 
+// disarm stops and removes the units of a return, and with them the link that runs it at the
+// next boot.
 func (h *Host) disarm(ctx context.Context, name string, waiting bool) error {
 	service, timer := name+".service", name+".timer"
 	units, err := h.showUnits(ctx, []string{timer, service})

@@ -74,6 +74,8 @@ func (h *Host) Do(ctx context.Context, c Command) (Output, error) {
 	return out, err
 }
 
+// exec runs a command to its end, or until its time is over, and kills it then with all that it
+// started. A changing one is not ended by an interrupt.
 func (h *Host) exec(ctx context.Context, c Command) (Output, error) {
 	if c.Changes {
 		ctx = context.WithoutCancel(ctx) // an interrupt lets the step come to its end

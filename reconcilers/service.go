@@ -53,6 +53,7 @@ var serviceKind = Kind{
 	},
 }
 
+// checkService says what is wrong with a service before any host is looked at.
 func checkService(a scrolls.Attrs) []scrolls.Problem {
 	problems := checkUnitName("unit", str(a, "unit"))
 	state, hasState := a["state"].(string)

@@ -192,6 +192,8 @@ func (b *batch) makeParent(up parent) error {
 	return b.setMeta(fd, name, up.path, up.node)
 }
 
+// makeFile makes a new file beside its target, with all its bytes and metadata. It is readable
+// to nobody else before that.
 func (b *batch) makeFile(dirfd int, s *shift) error {
 	if err := b.h.fault("create", s.path); err != nil {
 		return err

@@ -60,6 +60,7 @@ type work struct {
 // Turn implements Reconciler.
 func (s surfaces) Turn(_ context.Context, w *World, r Request) (*Turn, error) { return s.turn(w, r) }
 
+// turn is Turn, which takes no context: it asks no program.
 func (surfaces) turn(w *World, r Request) (*Turn, error) {
 	s, err := readSurface(r.Resource, r.Record)
 	if err != nil {

@@ -73,6 +73,7 @@ func (w *World) grantsOn(path string) (grants, error) {
 	return all.at[path], all.err
 }
 
+// indexGrants adds the entries that one grant's record has to those of each path.
 func indexGrants(at map[string]grants, rec *state.Record) error {
 	var left, found grantState
 	if len(rec.After) == 0 {
@@ -185,6 +186,8 @@ func (k *work) stripGrants() error {
 	return nil
 }
 
+// regrant is what a surface wants with the entries of golem's grants, as they are on the host,
+// put on it again.
 func (k *work) regrant(want Node) Node {
 	if len(k.grants.access)+len(k.grants.standard) == 0 || want.Type != File && want.Type != Dir {
 		return want

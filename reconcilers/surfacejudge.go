@@ -302,6 +302,7 @@ func (k *work) judgeRemove(layer state.Layer, kind Kind) {
 	k.tell(layer.Key, layer.Glyph, nil, state.Remove, c, acts)
 }
 
+// removeBase says what becomes of a path whose base goes.
 func (k *work) removeBase(layer state.Layer) (effect Effect, reason string) {
 	if !layer.Changed {
 		return EffectForget, "it was so before golem; left as it is"
@@ -331,6 +332,7 @@ func (k *work) removeBase(layer state.Layer) (effect Effect, reason string) {
 	return EffectRestore, fmt.Sprintf("its found mode and owner are given back (%04o %s)", k.mid.Mode, k.ownerText(k.mid))
 }
 
+// removeEdit says what becomes of a file that an edit comes off.
 func (k *work) removeEdit(layer state.Layer) (effect Effect, reason string) {
 	kind, _ := KindOf(layer.Glyph.Kind)
 	off := k.peelOf(layer.Key)

@@ -26,6 +26,8 @@ type unitsBefore struct {
 	err error
 }
 
+// readBefore says of each unit that some steps, oldest first, were about whether it ran before
+// them.
 func readBefore(steps []*state.Step) *unitsBefore {
 	b := &unitsBefore{ran: map[string]bool{}}
 	note := func(id string, ran bool) {

@@ -112,6 +112,8 @@ func (all *linkage) agrees(u *unit) bool {
 	return false
 }
 
+// readLinks adds the links in one directory of units; in a top directory those of its .wants
+// and .requires directories, too.
 func (h *Host) readLinks(all *linkage, dir string, top bool) error {
 	names, err := h.readDir(dir)
 	if err != nil {

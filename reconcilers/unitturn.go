@@ -295,6 +295,7 @@ func (k *unitWork) enabling() []unitLink {
 	})
 }
 
+// decideEnabled works out what it takes for the unit to start at boot, or not to.
 func (k *unitWork) decideEnabled() error {
 	if k.wish.enabled == nil {
 		return nil

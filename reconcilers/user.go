@@ -86,6 +86,7 @@ func checkID(a scrolls.Attrs, attr string) []scrolls.Problem {
 	return []scrolls.Problem{{Attr: attr, Summary: "Not a number for an account", Detail: fmt.Sprintf("%s is no whole number from 0 on that a %s can have.", number, attr)}}
 }
 
+// checkUser says what is wrong with a user before any host is looked at.
 func checkUser(a scrolls.Attrs) []scrolls.Problem {
 	problems := append(checkAccountName("name", str(a, "name")), checkID(a, "uid")...)
 	wrong := func(attr, summary, format string, args ...any) {

@@ -87,6 +87,7 @@ func (u users) create(ctx context.Context, w *World, store Store, m motion[userS
 	return u.add(ctx, w, store, m)
 }
 
+// add makes a user with the numbers that were planned, and its own group before it.
 func (users) add(ctx context.Context, w *World, store Store, m motion[userState]) error {
 	name, line := m.resource, m.to.Passwd
 	if m.to.uid() < 0 || m.to.gid() < 0 {

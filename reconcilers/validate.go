@@ -164,6 +164,8 @@ func (b *batch) testNew(ctx context.Context, dirfd int, s *shift) error {
 	return wrap(unix.Unlinkat(dirfd, s.temp, 0), "remove what was tested for", s.path)
 }
 
+// runTests runs a shift's tests on the new file, which lies beside its target, one after
+// another.
 func (b *batch) runTests(ctx context.Context, dirfd int, s *shift) error {
 	dir, _ := split(s.path)
 	candidate, err := filepath.Abs(filepath.Join(b.h.Root, dir, s.temp))
@@ -195,6 +197,7 @@ func (b *batch) runTests(ctx context.Context, dirfd int, s *shift) error {
 	return nil
 }
 
+// runTest runs one command on the new file. A *RefusedError says that it refused.
 func (b *batch) runTest(ctx context.Context, path, candidate string, t test) error {
 	argv := slices.Clone(t.argv)
 	for i := range argv {

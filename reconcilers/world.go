@@ -164,6 +164,8 @@ func (w *World) look(p string) (Node, error) {
 	return n, err
 }
 
+// lstat is type, owner and mode of what stands at a real path, and a link's text. It does not
+// see what this run leaves at the path itself, but that its directory goes or comes.
 func (w *World) lstat(p string) (Node, error) {
 	var st unix.Stat_t
 	var err error

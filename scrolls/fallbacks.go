@@ -51,6 +51,7 @@ var lookupFunc = function.New(&function.Spec{
 	},
 })
 
+// lookup finds a key in a map or an object.
 func lookup(args []cty.Value) (cty.Value, error) {
 	from, marks := args[0].Unmark()
 	key, keyMarks := args[1].Unmark()

@@ -107,6 +107,7 @@ type level struct {
 	chain int
 }
 
+// step counts one token; next is the word behind it, for what begins a template's control.
 func (n *nest) step(token hclsyntax.TokenType, next string) {
 	if len(n.levels) == 0 {
 		n.levels = append(n.levels, level{lines: true})

@@ -99,6 +99,7 @@ func (l *loader) policyOf(body *hclsyntax.Body, inherited Policy) Policy {
 	return policy
 }
 
+// readPolicy sets the knobs that a policy block writes.
 func (l *loader) readPolicy(block *hclsyntax.Block, policy *Policy) {
 	if len(block.Labels) > 0 {
 		l.fail("Too many labels", "A policy block has no label.", block.LabelRanges[0])

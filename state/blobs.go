@@ -139,6 +139,8 @@ func (j *Journal) putSmall(src *os.File, data []byte, want string) (string, int6
 	return hash, int64(len(data)), err
 }
 
+// putLarge copies a file's bytes beside the database, to be synced and named by their hash with
+// the next commit.
 func (j *Journal) putLarge(src *os.File, want string) (string, int64, error) {
 	tmp, err := j.blobs.temp()
 	if err != nil {

@@ -94,6 +94,7 @@ func (s *store) Revision(lineage string, number int) (rev *Revision, err error) 
 	return rev, nil
 }
 
+// readDeclared reads what a revision declares, leaf by leaf.
 func readDeclared(c *conn, revision int64) ([]Declared, error) {
 	var text []byte
 	if _, err := c.one([]any{&text}, "SELECT declared FROM revisions WHERE id = ?", revision); err != nil {

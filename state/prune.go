@@ -48,6 +48,7 @@ func (j *Journal) Prune(before time.Time) (*Pruned, error) {
 	return p, nil
 }
 
+// prune is Prune: it works on a copy, which takes the journal's place once it is whole.
 func (j *Journal) prune(before time.Time) (*Pruned, error) {
 	if j.broken != nil {
 		return nil, j.broken

@@ -165,6 +165,7 @@ func (r *Reader) openCopy(log bool) error {
 	return nil
 }
 
+// copyTo copies the database to a file, and its log beside that.
 func (r *Reader) copyTo(file string, log bool) error {
 	names := []string{""}
 	if log {

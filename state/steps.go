@@ -30,6 +30,7 @@ func (tx *Tx) Intend(steps []*Step) error {
 	return nil
 }
 
+// intend is Intend of one step, but for the words before its error.
 func (tx *Tx) intend(s *Step) error {
 	if err := checkStep(s); err != nil {
 		return err
@@ -168,6 +169,7 @@ func (tx *Tx) Done(s *Step) error {
 	return nil
 }
 
+// done is Done, but for the words before its error.
 func (tx *Tx) done(s *Step) error {
 	in, err := tx.intentOf(s)
 	if err != nil {
@@ -335,6 +337,7 @@ func (tx *Tx) Reverse(s *Step, detail string) error {
 	return nil
 }
 
+// reverse is Reverse, but for the words before its error.
 func (tx *Tx) reverse(s *Step, detail string) error {
 	var end sql.NullString
 	ok, err := tx.c.one([]any{&end}, "SELECT (SELECT max(status) FROM step_ends WHERE step = id) FROM steps WHERE id = ?", s.ID)
