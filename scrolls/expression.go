@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -69,8 +70,14 @@ func reference(traversal hcl.Traversal) (root, name string) {
 	return traversal.RootName(), ""
 }
 
-// calm takes the trace of a function's own panic out of a diagnostic.
+// calm takes the trace of a function's own panic out of a diagnostic, and the full stop that
+// HCL puts behind what a function asks.
 func calm(d *hcl.Diagnostic) *hcl.Diagnostic {
+	if strings.HasSuffix(d.Detail, "?.") {
+		asked := *d
+		asked.Detail = strings.TrimSuffix(d.Detail, ".")
+		d = &asked
+	}
 	call, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallDiagExtra](d)
 	if !ok {
 		return d
