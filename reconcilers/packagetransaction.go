@@ -193,32 +193,9 @@ func (j *joining) simulate() error {
 		return j.blame(err)
 	}
 	for _, l := range lines {
-		was := j.d.state(l.resource)
-		to := j.outcome(l)
-		if !to.there() && !was.there() {
-			continue
+		if err := j.note(l); err != nil {
+			return err
 		}
-		e := pkgEffect{Resource: l.resource, From: was, To: to}
-		k := j.work(l.resource)
-		switch {
-		case k == nil:
-			if back := j.returning(l.resource); back != nil && back.want.Version == to.Version {
-				e.To, e.Deb = back.want, back.source()
-			}
-		case !k.brings() && !k.takes():
-			// Its own turn asked for less: a mark, or nothing.
-			k.beside = true
-			if to.there() {
-				k.want.Version = to.Version
-				e.To = k.want
-			}
-		default:
-			e.To, e.Own = k.want, true
-			if e.To.Version != to.Version && to.there() || e.To.there() != to.there() {
-				return j.at(k, fmt.Errorf("apt would not do what is declared for %s: it would leave %s", l.resource, cmp.Or(l.version, "none")))
-			}
-		}
-		j.tx.effects = append(j.tx.effects, e)
 	}
 	for _, k := range j.works {
 		switch {
@@ -238,6 +215,38 @@ func (j *joining) simulate() error {
 		}
 		return strings.Compare(a.Resource, b.Resource)
 	})
+	return nil
+}
+
+// note takes a line of what apt would do into the transaction, and refuses what is not as it
+// is declared.
+func (j *joining) note(l simLine) error {
+	was := j.d.state(l.resource)
+	to := j.outcome(l)
+	if !to.there() && !was.there() {
+		return nil
+	}
+	e := pkgEffect{Resource: l.resource, From: was, To: to}
+	k := j.work(l.resource)
+	switch {
+	case k == nil:
+		if back := j.returning(l.resource); back != nil && back.want.Version == to.Version {
+			e.To, e.Deb = back.want, back.source()
+		}
+	case !k.brings() && !k.takes():
+		// Its own turn asked for less: a mark, or nothing.
+		k.beside = true
+		if to.there() {
+			k.want.Version = to.Version
+			e.To = k.want
+		}
+	default:
+		e.To, e.Own = k.want, true
+		if e.To.Version != to.Version && to.there() || e.To.there() != to.there() {
+			return j.at(k, fmt.Errorf("apt would not do what is declared for %s: it would leave %s", l.resource, cmp.Or(l.version, "none")))
+		}
+	}
+	j.tx.effects = append(j.tx.effects, e)
 	return nil
 }
 

@@ -88,26 +88,7 @@ func (p *pruner) staying() (map[int64]bool, error) {
 // steps finds the steps that stay. What is in force is the last that was done about each
 // key, so that with a step that stays the last one of each of its keys stays, too.
 func (p *pruner) steps() error {
-	keys, last := map[int64][]string{}, map[string]int64{}
-	runs := map[int64]int64{}
-	err := p.c.query(func(scan scanner) error {
-		var step, run int64
-		err := scan(&step, &run)
-		runs[step] = run
-		return err
-	}, "SELECT id, run FROM steps")
-	if err != nil {
-		return err
-	}
-	err = p.c.query(func(scan scanner) error {
-		var key string
-		var step int64
-		err := scan(&key, &step)
-		keys[step] = append(keys[step], key)
-		last[key] = step
-		return err
-	}, `SELECT g.key, g.step FROM step_glyphs g JOIN step_ends e ON e.step = g.step AND e.status = 'done'
-		WHERE NOT EXISTS (SELECT 1 FROM step_ends x WHERE x.step = g.step AND x.status = 'reversed') ORDER BY g.step, g.position`)
+	keys, last, err := p.doneSteps()
 	if err != nil {
 		return err
 	}
@@ -118,10 +99,16 @@ func (p *pruner) steps() error {
 			queue = append(queue, step)
 		}
 	}
-	for step, run := range runs {
-		if !p.runs[run] {
+	err = p.c.query(func(scan scanner) error {
+		var step, run int64
+		err := scan(&step, &run)
+		if err == nil && !p.runs[run] {
 			add(step)
 		}
+		return err
+	}, "SELECT id, run FROM steps")
+	if err != nil {
+		return err
 	}
 	err = p.c.query(func(scan scanner) error {
 		var step int64
@@ -137,4 +124,19 @@ func (p *pruner) steps() error {
 		}
 	}
 	return err
+}
+
+// doneSteps are the keys that each step that is done was about, and the last step of each key.
+func (p *pruner) doneSteps() (keys map[int64][]string, last map[string]int64, err error) {
+	keys, last = map[int64][]string{}, map[string]int64{}
+	err = p.c.query(func(scan scanner) error {
+		var key string
+		var step int64
+		err := scan(&key, &step)
+		keys[step] = append(keys[step], key)
+		last[key] = step
+		return err
+	}, `SELECT g.key, g.step FROM step_glyphs g JOIN step_ends e ON e.step = g.step AND e.status = 'done'
+		WHERE NOT EXISTS (SELECT 1 FROM step_ends x WHERE x.step = g.step AND x.status = 'reversed') ORDER BY g.step, g.position`)
+	return keys, last, err
 }

@@ -3,6 +3,7 @@ package state
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -137,45 +138,41 @@ func (p *pruner) glyphRefs() (map[int64]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = p.c.query(func(scan scanner) error {
-		var text []byte
-		if err := scan(&text); err != nil {
-			return err
-		}
-		var declared []declaredBody
-		if err := json.Unmarshal(text, &declared); err != nil {
-			return p.c.damaged("what a revision declares cannot be decoded", err)
-		}
+	err = eachJSON(p.c, "what a revision declares", func(declared []declaredBody) {
 		for _, d := range declared {
-			for _, ids := range [][]int64{d.Glyphs, d.Checks} {
-				for _, id := range ids {
-					refs[id] = true
-				}
+			for _, id := range slices.Concat(d.Glyphs, d.Checks) {
+				refs[id] = true
 			}
 		}
-		return nil
 	}, "SELECT declared FROM revisions")
 	if err != nil {
 		return nil, err
 	}
-	return refs, p.c.query(func(scan scanner) error {
-		var text []byte
-		if err := scan(&text); err != nil {
-			return err
-		}
-		var body *recordBody
-		if err := json.Unmarshal(text, &body); err != nil {
-			return p.c.damaged("a record cannot be decoded", err)
-		}
+	return refs, eachJSON(p.c, "a record", func(body *recordBody) {
 		if body != nil {
 			for _, l := range body.Layers {
 				refs[l.Glyph] = true
 			}
 		}
-		return nil
 	}, `SELECT body FROM records UNION ALL SELECT before FROM steps WHERE before IS NOT NULL
 		UNION ALL SELECT after FROM steps WHERE after IS NOT NULL
 		UNION ALL SELECT amend ->> 'record' FROM step_ends WHERE amend ->> 'record' IS NOT NULL`)
+}
+
+// eachJSON decodes the one column of a query's rows; what is how an error calls it.
+func eachJSON[T any](c *conn, what string, use func(T), query string) error {
+	return c.query(func(scan scanner) error {
+		var text []byte
+		if err := scan(&text); err != nil {
+			return err
+		}
+		var body T
+		if err := json.Unmarshal(text, &body); err != nil {
+			return c.damaged(what+" cannot be decoded", err)
+		}
+		use(body)
+		return nil
+	}, query)
 }
 
 // blobRefs are the bytes that something names, glyphs that stay among it.

@@ -104,6 +104,23 @@ func shows(have any, there bool, w Wish) bool {
 	return there && sameValue(have, w.Value)
 }
 
+// withMember is a list with the wished member, at the place that the wish names.
+func withMember(list []any, w Wish) []any {
+	if holdsMember(list, w.Value) {
+		return list
+	}
+	at := len(list)
+	for i, m := range list {
+		if w.Before != nil && sameValue(m, w.Before) {
+			at = i
+		}
+		if w.After != nil && sameValue(m, w.After) {
+			at = i + 1
+		}
+	}
+	return slices.Insert(slices.Clone(list), at, w.Value)
+}
+
 // wished is what a value is to be once a wish is true of it.
 func wished(v any, w Wish) any {
 	if len(w.Steps) == 0 {
@@ -112,19 +129,7 @@ func wished(v any, w Wish) any {
 			return nil
 		case w.Member:
 			list, _ := v.([]any)
-			if holdsMember(list, w.Value) {
-				return list
-			}
-			at := len(list)
-			for i, m := range list {
-				if w.Before != nil && sameValue(m, w.Before) {
-					at = i
-				}
-				if w.After != nil && sameValue(m, w.After) {
-					at = i + 1
-				}
-			}
-			return slices.Insert(slices.Clone(list), at, w.Value)
+			return withMember(list, w)
 		}
 		return w.Value
 	}
@@ -148,10 +153,9 @@ func wished(v any, w Wish) any {
 		object = map[string]any{}
 	}
 	member, there := object[step.Name]
-	switch {
-	case w.Absent && (!there || len(rest.Steps) == 0):
+	if w.Absent && (!there || len(rest.Steps) == 0) {
 		delete(object, step.Name)
-	default:
+	} else {
 		object[step.Name] = wished(member, rest)
 	}
 	return object
