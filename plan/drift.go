@@ -33,6 +33,7 @@ type Drift struct {
 	Still    int // keys that nobody moved
 	Recovers *Recovery
 	Busy     *state.Holder
+	LeftOut  *LeftOut
 }
 
 // A DriftedKey is one key that somebody moved.
@@ -52,7 +53,7 @@ type DriftedKey struct {
 // CompareDrift tells drift from two plans of one host: to what is in force, where every
 // change is the host's doing, and to the scroll. Without the second only the host is told.
 func CompareDrift(inForce, wanted *Plan) *Drift {
-	d := &Drift{Name: inForce.Name, Host: inForce.Host, Revision: inForce.Revision, Recovers: inForce.Recovers, Busy: inForce.Busy}
+	d := &Drift{Name: inForce.Name, Host: inForce.Host, Revision: inForce.Revision, Recovers: inForce.Recovers, Busy: inForce.Busy, LeftOut: inForce.LeftOut}
 	rows := map[scrolls.Key]*DriftedKey{}
 	var order []scrolls.Key
 	row := func(leaf string, c reconcilers.Change) *DriftedKey {
@@ -73,6 +74,7 @@ func CompareDrift(inForce, wanted *Plan) *Drift {
 	}
 	d.Still = inForce.Summary().Unchanged
 	if wanted != nil {
+		d.LeftOut = wanted.LeftOut
 		d.Still = 0
 		for _, c := range wanted.Changes() {
 			if c.Op == state.Repair && rows[c.Key] != nil {
@@ -121,6 +123,7 @@ func (d *Drift) Text(out *Printer) error {
 	for _, m := range d.Moved {
 		out.moved(&b, m, min(width, maxKeyColumn))
 	}
+	out.leftOut(&b, d.LeftOut)
 	fmt.Fprintf(&b, "\n%s\n", d.verdict())
 	return out.Printf("%s", b.String())
 }
