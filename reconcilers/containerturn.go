@@ -128,7 +128,7 @@ func (k *containerTurn) making(ctx context.Context) (string, error) {
 	if busy := k.busy(); len(busy) > 0 && k.runs() {
 		b.WriteString("; " + nounNames("port", busy) + " of the host is in use now")
 	}
-	if volumes := volumesOf(g); len(volumes) > 0 {
+	if volumes := volumesOf(g, k.v.old); len(volumes) > 0 {
 		b.WriteString("; what is in " + volumes + " stays whatever becomes of it")
 	}
 	return b.String(), nil
@@ -148,13 +148,20 @@ func (k *containerTurn) busy() []string {
 }
 
 // volumesOf names what a glyph mounts that outlives its container.
-func volumesOf(g *scrolls.Glyph) string {
+func volumesOf(glyphs ...*scrolls.Glyph) string {
 	var all []string
-	for _, m := range mountsOf(g.Attrs) {
-		if m.volume != "" {
-			all = append(all, "the volume "+m.volume)
-		} else {
-			all = append(all, quote(m.source))
+	for _, g := range glyphs {
+		if g == nil || slices.Contains(g.Secret, "mounts") {
+			continue
+		}
+		for _, m := range mountsOf(g.Attrs) {
+			name := quote(m.source)
+			if m.volume != "" {
+				name = "the volume " + m.volume
+			}
+			if !slices.Contains(all, name) {
+				all = append(all, name)
+			}
 		}
 	}
 	return sentence(all)
