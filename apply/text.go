@@ -7,6 +7,7 @@ import (
 
 	"golem/plan"
 	"golem/reconcilers"
+	"golem/scrolls"
 	"golem/state"
 )
 
@@ -208,31 +209,12 @@ func (l *LeafReport) keys(out *plan.Printer, b *strings.Builder, outcome state.O
 func About(key, text string) string {
 	_, what, _ := strings.Cut(key, ":")
 	switch {
-	case key == "" || text != "" && names(text, what):
+	case key == "" || text != "" && scrolls.Word(text, what) >= 0:
 		return text
 	case text == "":
 		return key
 	}
 	return key + ": " + text
-}
-
-// names says whether a text has a name in it, and not only as a part of a longer word.
-func names(text, what string) bool {
-	within := func(c byte) bool {
-		return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-	}
-	for at := 0; what != ""; at++ {
-		next := strings.Index(text[at:], what)
-		if next < 0 {
-			return false
-		}
-		at += next
-		end := at + len(what)
-		if !(at > 0 && within(text[at-1]) && within(what[0])) && !(end < len(text) && within(text[end]) && within(what[len(what)-1])) {
-			return true
-		}
-	}
-	return true
 }
 
 // text writes why a leaf failed, and what was found out about it.

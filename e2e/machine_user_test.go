@@ -350,6 +350,13 @@ func TestUserDriftIsRepairedWithItsNumber(t *testing.T) {
 	says(t, m.plan(), "~ user:bob replace home stays /srv/bob, group stays crew")
 	m.apply()
 	says(t, m.plan(), "No changes.")
+	m.declare("variable \"note\" {\n  default = \"hush hush\"\n  sensitive = true\n}\ngroup \"crew\" {}\nuser \"bob\" { comment = var.note }\n")
+	said := m.plan() + m.golem(0, "plan", "--json", site).stdout
+	says(t, said, "~ user:bob replace another comment")
+	said += m.apply().stdout + m.plan("--destroy") + m.golem(0, "plan", "--destroy", "--json", site).stdout + m.golem(0, "state", "show", "user:bob").stdout
+	if strings.Contains(said, "hush hush") {
+		t.Errorf("what is sensitive is shown:\n%s", said)
+	}
 	m.destroy()
 	m.same("after destroy", found)
 }

@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -25,6 +26,26 @@ func secret(g *scrolls.Glyph) bool {
 		return true
 	}
 	return len(g.Secret) > 0
+}
+
+// discreet takes out of a change what the sensitive values of its glyphs give away, and returns
+// its reason.
+func discreet(c *Change, glyphs ...*scrolls.Glyph) string {
+	c.Irreversible = slices.Clone(c.Irreversible)
+	for _, g := range glyphs {
+		if g == nil {
+			continue
+		}
+		c.Reason = g.Discreet(c.Reason)
+		for i, text := range c.Irreversible {
+			c.Irreversible[i] = g.Discreet(text)
+		}
+		for _, name := range g.Secret {
+			delete(c.Before, name)
+			delete(c.After, name)
+		}
+	}
+	return c.Reason
 }
 
 // hide takes from a change what a secret must not show: the diff, size and hash.

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golem/scrolls"
 )
 
 // The attributes that are one field of a line.
@@ -42,8 +44,15 @@ func (k *userWork) put(attr, value string) {
 	k.told(attr, was, value)
 }
 
+// hides says that a glyph's attribute must not be shown.
+func hides(g *scrolls.Glyph, attr string) bool { return g != nil && slices.Contains(g.Secret, attr) }
+
 // told says what becomes of a field, without secrets.
 func (k *userWork) told(attr, was, value string) {
+	if attr != "password" && (hides(k.v.glyph, attr) || hides(k.v.old, attr)) {
+		k.say("another %s", attr)
+		return
+	}
 	switch attr {
 	case "changed":
 	case "group":
