@@ -23,7 +23,9 @@ type Diagnostics struct {
 func (d *Diagnostics) Error() string {
 	lines := make([]string, 0, len(d.All))
 	for _, one := range d.All {
-		lines = append(lines, one.Error())
+		told := *one
+		told.Detail = d.detail(one)
+		lines = append(lines, told.Error())
 	}
 	return strings.Join(lines, "\n")
 }
@@ -37,7 +39,7 @@ func (d *Diagnostics) Write(w io.Writer, width uint, color bool) error {
 	for _, one := range d.All[:min(len(d.All), maxShown)] {
 		shown := *one
 		shown.Summary = string(printable([]byte(one.Summary)))
-		shown.Detail = string(printable([]byte(one.Detail)))
+		shown.Detail = string(printable([]byte(d.detail(one))))
 		if one.Expression != nil && one.EvalContext != nil && longValues(one.Expression, one.EvalContext) {
 			shown.Expression, shown.EvalContext = nil, nil
 		}
@@ -271,7 +273,7 @@ func (d *Diagnostics) Told() []Told {
 		return all
 	}
 	for _, one := range d.All {
-		t := Told{Severity: "error", Summary: one.Summary, Detail: one.Detail}
+		t := Told{Severity: "error", Summary: one.Summary, Detail: d.detail(one)}
 		if one.Severity == hcl.DiagWarning {
 			t.Severity = "warning"
 		}

@@ -97,15 +97,39 @@ func veiledCalls(expr hclsyntax.Expression, add func(hcl.Range)) {
 	})
 }
 
-// spellsOut says whether an expression has a text or a number of its own in it.
+// spellsOut says whether an expression has a text or a number of its own in it, or a word
+// that is no reference to anything: a text whose quotes were forgotten.
 func spellsOut(expr hclsyntax.Expression) bool {
 	found := false
 	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) hcl.Diagnostics {
 		literal, ok := n.(*hclsyntax.LiteralValueExpr)
 		found = found || ok && !literal.Val.IsNull() && literal.Val.Type() != cty.Bool
+		word, ok := n.(*hclsyntax.ScopeTraversalExpr)
+		found = found || ok && !slices.Contains(namesThereAre, word.Traversal.RootName())
 		return nil
 	})
 	return found
+}
+
+// namesThereAre are the words that references begin with.
+var namesThereAre = []string{"var", "local", "each", "scroll", "host", "path"}
+
+// bareSecret says of a mistake that the name which is not there is what a sensitive value was
+// to be, without its quotes.
+func (d *Diagnostics) bareSecret(one *hcl.Diagnostic) bool {
+	if one.Summary != "Unknown variable" || one.Subject == nil || d.Files[one.Subject.Filename] == nil {
+		return false
+	}
+	at := *one.Subject
+	return len(veils(d.Files[at.Filename], one, at.Start.Byte, at.End.Byte)) > 0
+}
+
+// detail is what is told of a mistake.
+func (d *Diagnostics) detail(one *hcl.Diagnostic) string {
+	if d.bareSecret(one) {
+		return "There is no variable of the name that stands here. If it is meant as text, write it in quotes."
+	}
+	return one.Detail
 }
 
 // draw puts the veil over an excerpt, whose bytes are by further on than the file's, and

@@ -1,0 +1,9 @@
+name = "web"
+
+locals {
+  token = sensitive(hunter2)
+}
+
+file "/etc/motd" {
+  content = "x"
+}
