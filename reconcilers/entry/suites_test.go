@@ -182,7 +182,7 @@ func TestTheLawsHoldOnPublicTestSuites(t *testing.T) {
 }
 
 // readTOMLDoc reads TOML as any of the readers here.
-func readTOMLDoc(text []byte) (any, error) { return readTOML(text) }
+func readTOMLDoc(text []byte) (any, error) { return parsedTOML(text) }
 
 // strayEdit puts a wish on a text that is not of the format, and takes one off that was put
 // on another: it is refused with a reason or keeps the laws, and loses no byte. It says whether

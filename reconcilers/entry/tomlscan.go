@@ -289,8 +289,12 @@ func tomlStringEnd(text []byte, from int) int {
 	return -1
 }
 
-// readTOML reads a whole text as plain values.
-func readTOML(text []byte) (v map[string]any, err error) {
+var tomlTexts memo[map[string]any]
+
+// readTOML reads a whole text as plain values, which stay as they are.
+func readTOML(text []byte) (map[string]any, error) { return tomlTexts.of(text, parsedTOML) }
+
+func parsedTOML(text []byte) (v map[string]any, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = refuse("the TOML library cannot read it: %v", r)

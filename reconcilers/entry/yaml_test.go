@@ -16,7 +16,7 @@ import (
 
 // readYAMLDoc reads the first document by the parser that the editor checks itself with.
 func readYAMLDoc(text []byte) (any, error) {
-	docs, err := readYAML(text)
+	docs, err := parsedYAML(text)
 	if err != nil || len(docs) == 0 {
 		return nil, errors.Join(err, errors.New("no document"))
 	}

@@ -55,8 +55,12 @@ var yamlVersion = regexp.MustCompile(`(?m)^(%YAML[ \t]+1\.)2\b`)
 
 // readYAML reads the documents of a stream as plain values, by a parser that is not the
 // editor's own: what it says of a text before and after an edit must differ in the one
-// key only.
-func readYAML(text []byte) ([]any, error) {
+// key only. The values stay as they are.
+func readYAML(text []byte) ([]any, error) { return yamlTexts.of(text, parsedYAML) }
+
+var yamlTexts memo[[]any]
+
+func parsedYAML(text []byte) ([]any, error) {
 	var docs []any
 	d := yaml.NewDecoder(bytes.NewReader(yamlVersion.ReplaceAll(text, []byte("${1}1"))))
 	left := maxNodes
