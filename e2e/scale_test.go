@@ -22,20 +22,7 @@ type scaled struct {
 // newScaled writes a scroll of n files: modules with a for_each, each with as many files as
 // a leaf is to have.
 func newScaled(t testing.TB, n, perLeaf int) *scaled {
-	bin, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
-	home := "/dev/shm" // syncs cost nothing there: what is left is golem's own work
-	if st, err := os.Stat(home); err != nil || !st.IsDir() {
-		home = ""
-	}
-	dir, err := os.MkdirTemp(home, "golem-scale-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	for name, text := range map[string]string{
+	return scaledOf(t, map[string]string{
 		"scroll/main.hcl": fmt.Sprintf(`
 name = "scale"
 locals {
@@ -63,7 +50,25 @@ scroll "files" {
 output "dir" { value = local.dir }
 `,
 		"root/etc/hosts": "found\n",
-	} {
+	})
+}
+
+// scaledOf writes files of a scroll and a host.
+func scaledOf(t testing.TB, files map[string]string) *scaled {
+	bin, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := "/dev/shm" // syncs cost nothing there: what is left is golem's own work
+	if st, err := os.Stat(home); err != nil || !st.IsDir() {
+		home = ""
+	}
+	dir, err := os.MkdirTemp(home, "golem-scale-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	for name, text := range files {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -93,11 +98,7 @@ func (x *scaled) golem(args ...string) cost {
 }
 
 // scaleSteps are what is done one after another, each as its arguments before the scroll.
-var scaleSteps = []struct {
-	name string
-	args []string
-	acts bool
-}{
+var scaleSteps = []scaleStep{
 	{"load", []string{"validate"}, false},
 	{"plan", []string{"plan"}, false},
 	{"plan a part", []string{"plan", "--target", `sites["s1*"]`, "--exclude", `sites["s1-*"]`}, false},
@@ -105,6 +106,22 @@ var scaleSteps = []struct {
 	{"apply again", []string{"apply", "--auto-approve"}, true},
 	{"plan of drift", []string{"plan", "--drift"}, true},
 	{"plan a part of what is in force", []string{"plan", "--target", `sites["s1-*"]`}, true},
+	{"plan to destroy", []string{"plan", "--destroy", "--json"}, true},
+	{"destroy", []string{"destroy", "--auto-approve"}, true},
+}
+
+// A scaleStep is one of them. It acts, or needs what was done, if acts is set.
+type scaleStep struct {
+	name string
+	args []string
+	acts bool
+}
+
+var oneFileSteps = []scaleStep{
+	{"load", []string{"validate"}, false},
+	{"plan", []string{"plan"}, false},
+	{"apply", []string{"apply", "--auto-approve"}, true},
+	{"apply again", []string{"apply", "--auto-approve"}, true},
 	{"plan to destroy", []string{"plan", "--destroy", "--json"}, true},
 	{"destroy", []string{"destroy", "--auto-approve"}, true},
 }
@@ -121,35 +138,86 @@ func TestNoStepIsQuadratic(t *testing.T) {
 			shape.n, shape.acts = 2500, true
 		}
 		t.Run(fmt.Sprintf("%d to a leaf", shape.perLeaf), func(t *testing.T) {
-			var wrong []string
-			least := map[string]cost{} // the best of all rounds: what disturbs only adds
-			for range 4 {
-				wrong = nil
-				few, many := newScaled(t, shape.n, shape.perLeaf), newScaled(t, 4*shape.n, shape.perLeaf)
-				for _, step := range scaleSteps {
-					if step.acts && !shape.acts {
-						continue
-					}
-					for name, x := range map[string]*scaled{"few": few, "many": many} {
-						c, name := x.golem(append(step.args, x.dir+"/scroll")...), step.name+name
-						if was, seen := least[name]; seen {
-							c.cpu, c.memory = min(c.cpu, was.cpu), min(c.memory, was.memory)
-						}
-						least[name] = c
-					}
-					a, b := least[step.name+"few"], least[step.name+"many"]
-					if b.cpu > 5*a.cpu || b.memory > 5*a.memory {
-						wrong = append(wrong, fmt.Sprintf("%s: of %d glyphs %v, %d MB, of %d %v, %d MB", step.name, shape.n, a.cpu, a.memory>>20, 4*shape.n, b.cpu, b.memory>>20))
-					}
-				}
-				if wrong == nil {
-					return
+			var steps []scaleStep
+			for _, step := range scaleSteps {
+				if shape.acts || !step.acts {
+					steps = append(steps, step)
 				}
 			}
-			for _, line := range wrong {
-				t.Error(line)
-			}
+			growsEvenly(t, shape.n, steps, func(n int) *scaled { return newScaled(t, n, shape.perLeaf) })
 		})
+	}
+}
+
+// TestManyEditsOfOneFile: the same holds of edits of one file, as far as people have them:
+// though each is put on a file that grows with them, that must not show. Whether one leaf has
+// them or each its own, all of them are not put anew for each.
+func TestManyEditsOfOneFile(t *testing.T) {
+	t.Parallel()
+	for name, shape := range map[string]struct {
+		perLeaf, n int
+		edit       string
+	}{
+		"lines":              {0, 250, "line \"l%[1]d\" {\n  path = \"/etc/f.conf\"\n  line = \"value %[1]d = yes\"\n}\n"},
+		"regions":            {0, 250, "region \"r%[1]d\" {\n  path = \"/etc/f.conf\"\n  content = \"value %[1]d\\nother\\n\"\n}\n"},
+		"entries":            {0, 250, "entry \"e%[1]d\" {\n  path = \"/etc/f.json\"\n  key = \"k%[1]d\"\n  value = %[1]d\n}\n"},
+		"a line in a leaf":   {1, 40, "line \"l%[1]d\" {\n  path = \"/etc/f.conf\"\n  line = \"value %[1]d = yes\"\n}\n"},
+		"an entry in a leaf": {1, 40, "entry \"e%[1]d\" {\n  path = \"/etc/f.json\"\n  key = \"k%[1]d\"\n  value = %[1]d\n}\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			growsEvenly(t, shape.n, oneFileSteps, func(n int) *scaled { return newOneFile(t, n, shape.perLeaf, shape.edit) })
+		})
+	}
+}
+
+// newOneFile writes a scroll of n edits of one file, in leaves of so many, 0 for one leaf.
+func newOneFile(t testing.TB, n, perLeaf int, edit string) *scaled {
+	if perLeaf == 0 {
+		perLeaf = n
+	}
+	text := []byte("name = \"one\"\n")
+	for i := range n {
+		if i%perLeaf == 0 {
+			text = fmt.Appendf(text, "scroll \"s%d\" {\n", i/perLeaf)
+		}
+		text = fmt.Appendf(text, edit, i)
+		if (i+1)%perLeaf == 0 {
+			text = append(text, "}\n"...)
+		}
+	}
+	return scaledOf(t, map[string]string{
+		"scroll/main.hcl": string(text),
+		"root/etc/f.conf": "# found\n", "root/etc/f.json": "{\n  \"found\": true\n}\n",
+	})
+}
+
+// growsEvenly has steps done with n glyphs and with four times as many, which may take five
+// times as much. The best of some rounds counts: what disturbs only adds.
+func growsEvenly(t *testing.T, n int, steps []scaleStep, make func(n int) *scaled) {
+	var wrong []string
+	least := map[string]cost{}
+	for range 4 {
+		wrong = nil
+		few, many := make(n), make(4*n)
+		for _, step := range steps {
+			for name, x := range map[string]*scaled{"few": few, "many": many} {
+				c, name := x.golem(append(step.args, x.dir+"/scroll")...), step.name+name
+				if was, seen := least[name]; seen {
+					c.cpu, c.memory = min(c.cpu, was.cpu), min(c.memory, was.memory)
+				}
+				least[name] = c
+			}
+			a, b := least[step.name+"few"], least[step.name+"many"]
+			if b.cpu > 5*a.cpu || b.memory > 5*a.memory {
+				wrong = append(wrong, fmt.Sprintf("%s: of %d glyphs %v, %d MB, of %d %v, %d MB", step.name, n, a.cpu, a.memory>>20, 4*n, b.cpu, b.memory>>20))
+			}
+		}
+		if wrong == nil {
+			return
+		}
+	}
+	for _, line := range wrong {
+		t.Error(line)
 	}
 }
 

@@ -41,6 +41,44 @@ func rows(content []byte) iter.Seq2[int, row] {
 	}
 }
 
+// rowsWith are the lines of a text that hold one of two words somewhere, in their order. Other
+// lines are not looked at.
+func rowsWith(content, word, other []byte) iter.Seq[row] {
+	next := func(word []byte, from int) int {
+		if i := bytes.Index(content[from:], word); i >= 0 {
+			return from + i
+		}
+		return len(content)
+	}
+	return func(yield func(row) bool) {
+		from, a, b := 0, next(word, 0), next(other, 0)
+		for at := min(a, b); at < len(content); at = min(a, b) {
+			r := row{start: from + bytes.LastIndexByte(content[from:at], '\n') + 1, stop: len(content), end: len(content)}
+			if r.start == 0 && bytes.HasPrefix(content, bom) {
+				r.start = len(bom)
+			}
+			if i := bytes.IndexByte(content[at:], '\n'); i >= 0 {
+				r.stop, r.end = at+i, at+i+1
+			}
+			if r.stop > r.start && content[r.stop-1] == '\r' {
+				r.stop--
+			}
+			if !yield(r) {
+				return
+			}
+			if from = r.end; a < from {
+				a = next(word, from)
+			}
+			if b < from {
+				b = next(other, from)
+			}
+		}
+	}
+}
+
+// rowNumber is the number, from 0, of the line that begins at an offset.
+func rowNumber(content []byte, at int) int { return bytes.Count(content[:at], []byte("\n")) }
+
 // countRows counts the lines of a text.
 func countRows(content []byte) int {
 	content = bytes.TrimPrefix(content, bom)

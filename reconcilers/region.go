@@ -176,37 +176,37 @@ func (b *block) says(lines [][]byte) bool {
 // not make one block are an error with the line.
 func findBlock(a scrolls.Attrs, content []byte) (*block, error) {
 	begin, end := regionMarkers(a)
-	if !bytes.Contains(content, []byte(begin)) && !bytes.Contains(content, []byte(end)) {
-		return nil, nil
-	}
 	var found, open *block
-	first, at := 0, 0
-	for n, r := range rows(content) {
-		line := content[r.start:r.stop]
-		is := string(bytes.Trim(line, " \t"))
+	broken := func(r row, format string, args ...any) error {
+		return rowError("path", "Markers are broken", rowNumber(content, r.start), format, args...)
+	}
+	for r := range rowsWith(content, []byte(begin), []byte(end)) {
+		is := string(bytes.Trim(content[r.start:r.stop], " \t"))
 		if is == begin {
 			if open != nil {
-				return nil, rowError("path", "Markers are broken", n, "the block %q that begins in line %d begins again before it ends", str(a, "name"), at+1)
+				return nil, broken(r, "the block %q that begins in line %d begins again before it ends", str(a, "name"), rowNumber(content, open.start)+1)
 			}
 			if found != nil {
-				return nil, rowError("path", "Markers are broken", n, "a second block %q begins; the first is in line %d", str(a, "name"), first+1)
+				return nil, broken(r, "a second block %q begins; the first is in line %d", str(a, "name"), rowNumber(content, found.start)+1)
 			}
-			open, at = &block{start: r.start}, n
-		}
-		if open != nil {
-			open.lines = append(open.lines, line)
+			open = &block{start: r.start}
 		}
 		if is != end {
 			continue
 		}
 		if open == nil {
-			return nil, rowError("path", "Markers are broken", n, "the block %q ends, and no line before marks where it begins: %s", str(a, "name"), begin)
+			return nil, broken(r, "the block %q ends, and no line before marks where it begins: %s", str(a, "name"), begin)
 		}
 		open.stop, open.end = r.stop, r.end
-		found, open, first = open, nil, at
+		found, open = open, nil
 	}
 	if open != nil {
-		return nil, rowError("path", "Markers are broken", at, "the block %q begins, and no line after marks where it ends: %s", str(a, "name"), end)
+		return nil, broken(row{start: open.start}, "the block %q begins, and no line after marks where it ends: %s", str(a, "name"), end)
+	}
+	if found != nil {
+		for _, r := range rows(content[found.start:found.end]) {
+			found.lines = append(found.lines, content[found.start+r.start:found.start+r.stop])
+		}
 	}
 	return found, nil
 }

@@ -9,7 +9,7 @@ import (
 // no assignment of its own is stepped over, and an assignment inside a condition, a loop or
 // a function is not edited.
 func parseEnv(text []byte, _ target) (*sheet, error) {
-	s := &sheet{text: text, blocks: []block{{head: -1}}}
+	s := newSheet(text)
 	depth := 0
 	for from := textStart(text); from < len(text); {
 		content, end := lineEnd(text, from)

@@ -10,7 +10,8 @@ func parseINI(text []byte, t target) (*sheet, error) {
 	if first := skipBlank(text, textStart(text), len(text)); first < len(text) && text[first] == '<' {
 		return nil, at(text, first, "it begins as XML does, and XML is not edited")
 	}
-	s := &sheet{text: text, blocks: []block{{head: -1}}, flavor: sniffINI(text, t), indent: -1}
+	s := newSheet(text)
+	s.flavor, s.indent = sniffINI(text, t), -1
 	for from := textStart(text); from < len(text); {
 		content, end := lineEnd(text, from)
 		r := row{start: from, end: end, keyStart: skipBlank(text, from, content)}

@@ -82,7 +82,8 @@ func sameMatch(a, b string) bool {
 
 // parseKeyword implements dialect.parse.
 func parseKeyword(text []byte, t target) (*sheet, error) {
-	s := &sheet{text: text, blocks: []block{{head: -1}}, aim: t}
+	s := newSheet(text)
+	s.aim = t
 	for from := textStart(text); from < len(text); {
 		content, end := lineEnd(text, from)
 		r := row{start: from, end: end}

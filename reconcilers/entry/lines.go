@@ -58,6 +58,13 @@ type sheet struct {
 	contexts []string
 }
 
+// newSheet is a text of which no row is read yet, with room for one of each line, if they are
+// not very many.
+func newSheet(text []byte) *sheet {
+	room := min(bytes.Count(text, []byte("\n"))+1, 1<<14)
+	return &sheet{text: text, blocks: []block{{head: -1}}, rows: make([]row, 0, room)}
+}
+
 // raw is a pair's value as it is spelled.
 func (s *sheet) raw(r row) string { return string(s.text[r.val:r.valEnd]) }
 

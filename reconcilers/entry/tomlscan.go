@@ -38,7 +38,8 @@ func parseTOML(text []byte, _ target) (*sheet, error) {
 	if _, err := readTOML(text); err != nil {
 		return nil, err
 	}
-	s := &sheet{text: text, blocks: []block{{head: -1}}, flavor: tomlText}
+	s := newSheet(text)
+	s.flavor = tomlText
 	lists := map[string]int{} // how many tables each list of tables has so far
 	for from := textStart(text); from < len(text); {
 		r := row{start: from, keyStart: skipBlank(text, from, len(text))}
