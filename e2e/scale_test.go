@@ -158,9 +158,9 @@ func TestManyEditsOfOneFile(t *testing.T) {
 		perLeaf, n int
 		edit       string
 	}{
-		"lines":              {0, 250, "line \"l%[1]d\" {\n  path = \"/etc/f.conf\"\n  line = \"value %[1]d = yes\"\n}\n"},
-		"regions":            {0, 250, "region \"r%[1]d\" {\n  path = \"/etc/f.conf\"\n  content = \"value %[1]d\\nother\\n\"\n}\n"},
-		"entries":            {0, 250, "entry \"e%[1]d\" {\n  path = \"/etc/f.json\"\n  key = \"k%[1]d\"\n  value = %[1]d\n}\n"},
+		"lines":              {0, 150, "line \"l%[1]d\" {\n  path = \"/etc/f.conf\"\n  line = \"value %[1]d = yes\"\n}\n"},
+		"regions":            {0, 150, "region \"r%[1]d\" {\n  path = \"/etc/f.conf\"\n  content = \"value %[1]d\\nother\\n\"\n}\n"},
+		"entries":            {0, 150, "entry \"e%[1]d\" {\n  path = \"/etc/f.json\"\n  key = \"k%[1]d\"\n  value = %[1]d\n}\n"},
 		"a line in a leaf":   {1, 40, "line \"l%[1]d\" {\n  path = \"/etc/f.conf\"\n  line = \"value %[1]d = yes\"\n}\n"},
 		"an entry in a leaf": {1, 40, "entry \"e%[1]d\" {\n  path = \"/etc/f.json\"\n  key = \"k%[1]d\"\n  value = %[1]d\n}\n"},
 	} {
