@@ -144,9 +144,9 @@ func (k *work) resume(at *spots, content []byte) (n int, with []byte) {
 
 // inherit takes over what the run's last turn put, for the next one: a turn that finds
 // nothing to do puts nothing itself.
-func (r *reckoning) inherit(last *reckoning) {
+func (p *reckoning) inherit(last *reckoning) {
 	if last != nil {
-		r.on, r.layer, r.hints, r.puts, r.all = last.on, last.layer, last.hints, last.puts, last.all
+		p.on, p.layer, p.hints, p.puts, p.all = last.on, last.layer, last.hints, last.puts, last.all
 	}
 }
 
