@@ -173,11 +173,15 @@ func findRevision(r *state.Reader, lineage, id string) (*state.Revision, error) 
 			return r.Revision(rev.Lineage, rev.Number)
 		}
 	}
-	newest := all[len(all)-1]
+	return nil, noRevision(number, all[len(all)-1])
+}
+
+// noRevision is the error for a revision that is not there, or not any more.
+func noRevision(number int, newest *state.Revision) error {
 	if number > 0 && number < newest.Number {
-		return nil, &hintedError{fmt.Sprintf("show: revision %d was pruned", number), historyHint}
+		return &hintedError{fmt.Sprintf("show: revision %d was pruned", number), historyHint}
 	}
-	return nil, &hintedError{
+	return &hintedError{
 		fmt.Sprintf("show: there is no revision %d", number),
 		fmt.Sprintf("the newest is %s@%d; %s", newest.Lineage, newest.Number, historyHint),
 	}
