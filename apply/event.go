@@ -41,6 +41,9 @@ func (e *engine) tell(ev Event) {
 	}
 	e.seq++
 	ev.Seq = e.seq
+	if e.plan != nil {
+		ev.Message, ev.Cause = e.plan.Hush(ev.Message), e.plan.Hush(ev.Cause)
+	}
 	now := e.o.Now
 	if now == nil {
 		now = time.Now

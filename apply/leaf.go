@@ -219,6 +219,9 @@ func (e *engine) intend(tx *state.Tx, turns []*reconcilers.Turn, steps []*state.
 	for _, s := range steps {
 		s.Run = e.run.ID
 	}
+	for _, t := range turns {
+		t.Hush()
+	}
 	if err := tx.Intend(steps); err != nil {
 		return err
 	}

@@ -131,6 +131,9 @@ func (e *engine) refresh(ctx context.Context, rec reconcilers.Reconciler, leaf *
 		r.Record, r.Now, r.Leaf, r.Untold, r.Planned = e.records[name], nil, leaf.Path, true, p
 		r.Last = e.last[name]
 		t, err := rec.Turn(ctx, e.w, r)
+		if err == nil {
+			t.Hush()
+		}
 		if err == nil && r.Shares {
 			e.last[name] = t
 		}

@@ -46,7 +46,8 @@ type Report struct {
 
 	at       map[string]*LeafReport
 	removes  map[scrolls.Key]*GlyphReport
-	recorded bool // the run is a revision
+	hush     func(string) string // takes out what is sensitive; nil before there is a plan
+	recorded bool                // the run is a revision
 	// untouched says that nothing was written, on the host or in the journal.
 	untouched bool
 }
@@ -64,6 +65,7 @@ type LeafReport struct {
 	// fired and again count the leaf's triggers that were fired, by the glyph's key, and
 	// of them those that a rollback fired.
 	fired, again map[scrolls.Key]int
+	hush         func(string) string
 	undone       int  // steps that were taken back
 	stays        bool // something of it could not be undone
 	held         int  // checks that were made and hold
@@ -99,6 +101,7 @@ func (r *Report) begin(p *plan.Plan) {
 	r.Type, r.Plan, r.Document = "report", p, p.Document()
 	r.Outcome = partial // until it is on disk that it is not
 	r.Leaves, r.UnitsDone = []*LeafReport{}, []UnitReport{}
+	r.hush = p.Hush
 	r.at, r.removes = map[string]*LeafReport{}, map[scrolls.Key]*GlyphReport{}
 	for _, leaf := range p.Leaves {
 		l := r.leaf(leaf.Path)
@@ -128,7 +131,7 @@ func (r *Report) leaf(path string) *LeafReport {
 	}
 	l := &LeafReport{
 		Leaf: path, Outcome: Skipped, Glyphs: []GlyphReport{}, Failures: []Failure{},
-		byKey: map[scrolls.Key]*GlyphReport{}, fired: map[scrolls.Key]int{}, again: map[scrolls.Key]int{},
+		hush: r.hush, byKey: map[scrolls.Key]*GlyphReport{}, fired: map[scrolls.Key]int{}, again: map[scrolls.Key]int{},
 	}
 	r.at[path] = l
 	r.Leaves = append(r.Leaves, l)
@@ -138,6 +141,14 @@ func (r *Report) leaf(path string) *LeafReport {
 func (l *LeafReport) fail(err error) {
 	f := Failure{Key: string(failedKey(err)), Message: message(err), err: err}
 	f.Cause, f.Diagnostics = diagnose(err)
+	if l.hush != nil {
+		f.Message, f.Cause = l.hush(f.Message), l.hush(f.Cause)
+		for _, d := range f.Diagnostics {
+			for i, line := range d.Lines {
+				d.Lines[i] = l.hush(line)
+			}
+		}
+	}
 	var hinted interface{ Hint() string }
 	if errors.As(err, &hinted) && !Interrupted(err) {
 		f.Hint = hinted.Hint()

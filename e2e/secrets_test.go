@@ -31,6 +31,7 @@ locals {
 scroll "plain" {
   file "/etc/token" { content = "${var.password}\n" }
   file "/etc/template" { content = templatefile("t.tftpl", { p = var.password }) }
+  link "/etc/linked" { target = "/srv/${var.password}" }
   file "/etc/hashed" { content = sha256(var.password) }
   file "user" {
     for_each = local.users
@@ -128,6 +129,12 @@ func TestReport52SecretsAreInNothingThatGolemPrintsOrWrites(t *testing.T) {
 	golem(5, "apply", "--auto-approve", saved)
 	s.write(t, "etc/token", "h4nd-Value\n")
 	s.write(t, "etc/shared", "one\npassword=h4nd-Value\ntwo\n")
+	if err := os.Remove(filepath.Join(s.root, "etc/linked")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("h4nd-Value", filepath.Join(s.root, "etc/linked")); err != nil {
+		t.Fatal(err)
+	}
 	golem(0, "plan", "--drift", scroll)
 	golem(0, "plan", "--drift", "--json", scroll)
 	golem(0, "apply", "--auto-approve", "--json", scroll)
@@ -135,7 +142,7 @@ func TestReport52SecretsAreInNothingThatGolemPrintsOrWrites(t *testing.T) {
 		golem(0, append([]string{"state"}, more...)...)
 	}
 	for _, key := range []string{
-		"file:/etc/token", "file:/etc/user-ann", "line:/etc/shared:^password=", "region:/etc/shared:block", "entry:/etc/app.json:auth.password",
+		"file:/etc/token", "link:/etc/linked", "file:/etc/user-ann", "line:/etc/shared:^password=", "region:/etc/shared:block", "entry:/etc/app.json:auth.password",
 		"entry:/etc/app.yaml:tokens", "entry:/etc/app.env:PASSWORD", "file:/etc/db", "file:/etc/url",
 	} {
 		golem(0, "state", "show", key)

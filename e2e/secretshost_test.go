@@ -22,6 +22,7 @@ policy {
 scroll "good" {
   user "ann" {
     password = var.hash
+    comment  = var.pw
   }
   process "daemon" {
     command = ["sleep", "1000"]
@@ -31,6 +32,9 @@ scroll "good" {
     run  = ["sh", "-c", "sleep 0.3; ps -eo args >/run/args; echo $WORD"]
     env  = { WORD = var.pw }
     undo = ["sh", "-c", "echo $WORD"]
+  }
+  link "/etc/linked" {
+    target = "/srv/${var.pw}"
   }
   file "/etc/tested" {
     content  = "word ${var.pw}\n"
@@ -58,11 +62,17 @@ scroll "test" {
 }
 scroll "process" {
   process "ends" {
-    command = ["sh", "-c", "echo said $$WORD; exit 8"]
+    command = ["/bin/sh", "-c", "echo said $WORD; cat conf; exit 8"]
     env     = { WORD = var.pw }
+    bundle  = { conf = "word = ${var.pw}\n" }
   }
 }
 scroll "container" {
+  command "nowhere" {
+    run  = ["true"]
+    dir  = "/nosuch/${var.pw}"
+    undo = ["true"]
+  }
   archive "/opt/none" {
     source = "/nosuch/${var.pw}"
   }
@@ -102,6 +112,8 @@ func secretsOfALiveHost(t *testing.T, m *machine) {
 		{"show", "/root/site.plan"},
 		{"show", "--json", "/root/site.plan"},
 		{"state", "show", "user:ann"},
+		{"state", "show", "link:/etc/linked"},
+		{"state", "show", "--json", "link:/etc/linked"},
 		{"state", "show", "--json", "process:daemon"},
 		{"state", "show", "command:env"},
 		{"kept", "list", "--json"},
@@ -113,6 +125,7 @@ func secretsOfALiveHost(t *testing.T, m *machine) {
 	for _, leaf := range []string{"words", "env", "test", "process"} {
 		says(t, said.String(), leaf)
 	}
+	says(t, said.String(), "its log is not shown")
 	for _, code := range []string{"4", "5", "6"} {
 		says(t, said.String(), "exit status "+code)
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -133,7 +134,33 @@ func (m *maker) complete() error {
 	}
 	m.updates()
 	m.plan.Leaves = m.leaves
+	m.hush()
 	return nil
+}
+
+// hush takes what is sensitive out of what is told of the turns, and notes what must not be told
+// of the run.
+func (m *maker) hush() {
+	for _, leaf := range m.leaves {
+		for _, t := range leaf.Turns {
+			t.Hush()
+		}
+	}
+	note := func(g *scrolls.Glyph) {
+		if g != nil {
+			m.plan.secrets = append(m.plan.secrets, g.SecretTexts()...)
+		}
+	}
+	for _, g := range m.glyphs {
+		note(g)
+	}
+	for _, was := range m.in.Snapshot.Applied {
+		note(was.Glyph)
+	}
+	const telling = 6 // shorter ones are words of anybody's
+	m.plan.secrets = slices.DeleteFunc(m.plan.secrets, func(text string) bool { return len(text) < telling })
+	slices.SortFunc(m.plan.secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	m.plan.secrets = slices.Compact(m.plan.secrets)
 }
 
 // recall reads the snapshot, as it will be once an interrupted run is settled.

@@ -81,6 +81,7 @@ type Plan struct {
 	needed    []string
 	declares  map[string]*scrolls.Glyph // by the resource's RecordKey; of what is no path
 	inForce   map[scrolls.Key]*scrolls.Glyph
+	secrets   []string                 // the longest first
 	claims    map[string][]scrolls.Key // the layers on a path
 }
 
@@ -218,6 +219,9 @@ func (p *Plan) Declares(sort, resource string) *scrolls.Glyph {
 // InForce is the glyph that a key stands for when the run is over, of any lineage; nil for
 // none.
 func (p *Plan) InForce(key scrolls.Key) *scrolls.Glyph { return p.inForce[key] }
+
+// Hush takes out of a text of the run, as a program's last words, what is sensitive in any glyph.
+func (p *Plan) Hush(text string) string { return scrolls.Hush(text, p.secrets) }
 
 // Claims lists the glyphs that will be layers on a path when the run is over, of any
 // lineage.

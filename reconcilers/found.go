@@ -27,7 +27,7 @@ func FoundShown(rec *state.Record) json.RawMessage {
 	if !hide || json.Unmarshal(rec.Found, &n) != nil {
 		return rec.Found
 	}
-	n.Size, n.Hash, n.Blob = 0, "", ""
+	n.Size, n.Hash, n.Blob, n.Target = 0, "", "", ""
 	return encode(n)
 }
 
@@ -61,6 +61,9 @@ func FoundText(sort string, found json.RawMessage) string {
 	case Absent:
 		return "nothing"
 	case Link:
+		if len(n.Target) == 0 {
+			return "a link"
+		}
 		return "a link → " + quote(string(n.Target))
 	case File:
 		if n.Hash != "" {

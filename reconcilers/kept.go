@@ -55,7 +55,7 @@ func KeptShown(k *state.Kept) (node json.RawMessage, sensitive bool) {
 	if err != nil || !n.Secret {
 		return k.Node, false
 	}
-	n.Size, n.Hash, n.Blob = 0, "", ""
+	n.Size, n.Hash, n.Blob, n.Target = 0, "", "", ""
 	return encode(n.Node), true
 }
 

@@ -92,26 +92,26 @@ func (k *work) judgeBase(g *scrolls.Glyph, kind Kind) {
 		}
 		k.tell(g.Key, old.Glyph, g, state.Replace, c, acts)
 	case acts && !k.r.Blind:
-		c.Reason, c.Drift = "drifted: "+k.driftText(why), true
+		c.Reason, c.Drift = "drifted: "+k.driftText(g, why), true
 		k.tell(g.Key, old.Glyph, g, state.Repair, c, true)
 	}
 }
 
 // driftText tells what drifted, and to what, for a person.
-func (k *work) driftText(why string) string {
+func (k *work) driftText(g *scrolls.Glyph, why string) string {
 	switch {
 	case k.now.Type == Absent:
 		return "it is gone, removed by hand"
 	case why == "type":
 		why = k.now.Type.noun() + " is there"
 	case why == "mode":
-		why = fmt.Sprintf("mode %04o", k.now.Mode)
+		why = "mode " + argText(g, "mode", fmt.Sprintf("%04o", k.now.Mode))
 	case why == "target":
-		why = "it leads to " + quote(string(k.now.Target))
+		why = "it leads to " + k.targetText(k.now, g)
 	case why == "owner":
-		why = "owner " + k.userText(k.now.UID)
+		why = "owner " + argText(g, "owner", k.userText(k.now.UID))
 	case why == "group":
-		why = "group " + k.groupText(k.now.GID)
+		why = "group " + argText(g, "group", k.groupText(k.now.GID))
 	}
 	return why + ", changed by hand"
 }
@@ -128,14 +128,12 @@ func (k *work) installReason(g *scrolls.Glyph) string {
 		return k.brief(k.mid, g) + "; takes the place of what " + string(h.layer.Key) + " had there"
 	}
 	was := fmt.Sprintf("an existing %s not made by golem", k.bare.Type)
-	detail := string(k.bare.Target)
+	detail := "→ " + k.targetText(k.bare, g)
 	if k.bare.Type == File {
 		detail = fmt.Sprintf("%04o %s", k.bare.Mode, k.ownerText(k.bare))
 		if !secret(g) {
 			detail = fmt.Sprintf("%s, sha256 %s, %04o %s", bytesText(k.bare.Size), short(k.bare.Hash), k.bare.Mode, k.ownerText(k.bare))
 		}
-	} else {
-		detail = "→ " + quote(detail)
 	}
 	return fmt.Sprintf("%s; replaces %s (%s); the original is kept", k.brief(k.mid, g), was, detail)
 }
@@ -145,17 +143,17 @@ func (k *work) brief(n Node, g *scrolls.Glyph) string {
 	var parts []string
 	switch n.Type {
 	case Link:
-		parts = append(parts, "→ "+quote(string(n.Target)))
+		parts = append(parts, "→ "+k.targetText(n, g))
 	case File, Dir:
 		if n.Mode != Any {
-			parts = append(parts, fmt.Sprintf("mode %04o", n.Mode))
+			parts = append(parts, "mode "+argText(g, "mode", fmt.Sprintf("%04o", n.Mode)))
 		}
 	}
 	if _, ok := g.Attrs["owner"]; ok {
-		parts = append(parts, "owner "+k.userText(n.UID))
+		parts = append(parts, "owner "+argText(g, "owner", k.userText(n.UID)))
 	}
 	if _, ok := g.Attrs["group"]; ok {
-		parts = append(parts, "group "+k.groupText(n.GID))
+		parts = append(parts, "group "+argText(g, "group", k.groupText(n.GID)))
 	}
 	if n.Type == File && !secret(g) {
 		parts = append(parts, bytesText(n.Size))
@@ -182,17 +180,17 @@ func (k *work) changeReason(g *scrolls.Glyph) string {
 	}
 	var parts []string
 	if to.Type != Link && to.Mode != Any {
-		parts = append(parts, change("mode", fmt.Sprintf("%04o", from.Mode), fmt.Sprintf("%04o", to.Mode)))
+		parts = append(parts, change("mode", argText(g, "mode", fmt.Sprintf("%04o", from.Mode)), argText(g, "mode", fmt.Sprintf("%04o", to.Mode))))
 	}
 	if to.UID != Any && from.UID != to.UID {
-		parts = append(parts, change("owner", k.userText(from.UID), k.userText(to.UID)))
+		parts = append(parts, change("owner", argText(g, "owner", k.userText(from.UID)), argText(g, "owner", k.userText(to.UID))))
 	}
 	if to.GID != Any && from.GID != to.GID {
-		parts = append(parts, change("group", k.groupText(from.GID), k.groupText(to.GID)))
+		parts = append(parts, change("group", argText(g, "group", k.groupText(from.GID)), argText(g, "group", k.groupText(to.GID))))
 	}
 	switch {
 	case to.Type == Link:
-		parts = append(parts, quote(string(from.Target))+" → "+quote(string(to.Target)))
+		parts = append(parts, k.targetText(from, g)+" → "+k.targetText(to, g))
 	case to.Type == File && k.secretNear(g):
 		parts = append(parts, "content is secret")
 	case to.Type == File && from.Hash != to.Hash:
@@ -327,7 +325,7 @@ func (k *work) removeBase(layer state.Layer) (effect Effect, reason string) {
 		}
 		return EffectRestore, fmt.Sprintf("the original is put back (%s%04o %s)%s", size, k.mid.Mode, k.ownerText(k.mid), drift)
 	case Link:
-		return EffectRestore, "the original link is put back (→ " + quote(string(k.mid.Target)) + ")" + drift
+		return EffectRestore, "the original link is put back (→ " + k.targetText(k.mid, layer.Glyph) + ")" + drift
 	}
 	return EffectRestore, fmt.Sprintf("its found mode and owner are given back (%04o %s)", k.mid.Mode, k.ownerText(k.mid))
 }

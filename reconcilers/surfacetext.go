@@ -48,7 +48,23 @@ func discreet(c *Change, glyphs ...*scrolls.Glyph) string {
 	return c.Reason
 }
 
-// hide takes from a change what a secret must not show: the diff, size and hash.
+// argText is what is said of an argument: not of a sensitive one.
+func argText(g *scrolls.Glyph, attr, text string) string {
+	if slices.Contains(g.Secret, attr) {
+		return scrolls.Hidden
+	}
+	return text
+}
+
+// targetText is a link's text, if it may be told.
+func (k *work) targetText(n Node, g *scrolls.Glyph) string {
+	if k.secretNear(g) {
+		return scrolls.Hidden
+	}
+	return quote(string(n.Target))
+}
+
+// hide takes from a change what a secret must not show: the diff, size and hash, a link's text.
 func (k *work) hide(c *Change, g *scrolls.Glyph) {
 	if !k.secretNear(g) {
 		return
@@ -60,6 +76,13 @@ func (k *work) hide(c *Change, g *scrolls.Glyph) {
 	for _, view := range []map[string]any{c.Before, c.After} {
 		delete(view, "sha256")
 		delete(view, "size")
+		delete(view, "target")
+		delete(view, "target_b64")
+		for _, attr := range []string{"mode", "owner", "group"} {
+			if slices.Contains(g.Secret, attr) {
+				delete(view, attr)
+			}
+		}
 	}
 }
 

@@ -160,6 +160,10 @@ func (w *World) broken(ctx context.Context, verb, id string, cause error) error 
 	if u, err := w.unit(ctx, id); err == nil {
 		e.Result = resultText(u)
 	}
+	if name, _, _ := cutLast(id, '.'); w.keepsSecret(scrolls.MakeKey(processKind.Name, name)) {
+		e.Lines = []string{"(its log is not shown: what it runs with is sensitive)"}
+		return e
+	}
 	out, err := w.Host.Run(ctx, lookTime, "journalctl", "--unit="+id, fmt.Sprintf("--lines=%d", logLines), "--no-pager", "--output=cat", "--quiet")
 	if err != nil {
 		e.Lines = []string{"(its log cannot be read: " + err.Error() + ")"}
@@ -171,6 +175,12 @@ func (w *World) broken(ctx context.Context, verb, id string, cause error) error 
 		}
 	}
 	return e
+}
+
+// keepsSecret says whether a key in force has anything sensitive in it.
+func (w *World) keepsSecret(key scrolls.Key) bool {
+	g := w.InForce(key)
+	return g != nil && secret(g)
 }
 
 // resultText is how a unit's main process ended.

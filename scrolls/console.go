@@ -77,7 +77,7 @@ func Whole(text string) bool {
 	return open <= 0
 }
 
-const hidden = "(sensitive value)"
+const hidden = Hidden
 
 // spelledValue spells a value as HCL, without what is sensitive in it.
 func spelledValue(v cty.Value) string {
