@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -158,10 +159,10 @@ func TestManyEditsOfOneFile(t *testing.T) {
 		perLeaf, n int
 		edit       string
 	}{
-		"lines":              {0, 150, "line \"l%[1]d\" {\n  path = \"/etc/f.conf\"\n  line = \"value %[1]d = yes\"\n}\n"},
+		"lines":              {0, 150, aLine},
 		"regions":            {0, 150, "region \"r%[1]d\" {\n  path = \"/etc/f.conf\"\n  content = \"value %[1]d\\nother\\n\"\n}\n"},
 		"entries":            {0, 150, "entry \"e%[1]d\" {\n  path = \"/etc/f.json\"\n  key = \"k%[1]d\"\n  value = %[1]d\n}\n"},
-		"a line in a leaf":   {1, 40, "line \"l%[1]d\" {\n  path = \"/etc/f.conf\"\n  line = \"value %[1]d = yes\"\n}\n"},
+		"a line in a leaf":   {1, 40, aLine},
 		"an entry in a leaf": {1, 40, "entry \"e%[1]d\" {\n  path = \"/etc/f.json\"\n  key = \"k%[1]d\"\n  value = %[1]d\n}\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -169,6 +170,9 @@ func TestManyEditsOfOneFile(t *testing.T) {
 		})
 	}
 }
+
+// aLine declares one line of a file.
+const aLine = "line \"l%[1]d\" {\n  path = \"/etc/f.conf\"\n  line = \"value %[1]d = yes\"\n}\n"
 
 // newOneFile writes a scroll of n edits of one file, in leaves of so many, 0 for one leaf.
 func newOneFile(t testing.TB, n, perLeaf int, edit string) *scaled {
@@ -246,6 +250,28 @@ func BenchmarkModules(b *testing.B) {
 		b.ReportMetric(float64(took)/float64(parse+raw), name+"/parse+read")
 	}
 	b.ReportMetric(float64(most)/float64(held), "memory/parsed")
+}
+
+// BenchmarkOneFile times what 500 lines of one file take, in one leaf and each in its own, as
+// ratios to as many files, five to a leaf.
+func BenchmarkOneFile(b *testing.B) {
+	const n = 500
+	for name, perLeaf := range map[string]int{"one leaf": n, "a leaf each": 1} {
+		b.Run(name, func(b *testing.B) {
+			edits, files := map[string]time.Duration{}, map[string]time.Duration{}
+			for b.Loop() {
+				x, y := newOneFile(b, n, perLeaf, aLine), newScaled(b, n, 5)
+				for _, step := range oneFileSteps {
+					edits[step.name] += x.golem(append(step.args, x.dir+"/scroll")...).cpu
+					files[step.name] += y.golem(append(step.args, y.dir+"/scroll")...).cpu
+				}
+				_, _ = os.RemoveAll(x.dir), os.RemoveAll(y.dir)
+			}
+			for step, took := range edits {
+				b.ReportMetric(float64(took)/float64(files[step]), strings.ReplaceAll(step, " ", "-")+"/files")
+			}
+		})
+	}
 }
 
 // readAll times lstat and read of every file in a tree.
