@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // Pods plays podman, or docker, each with containers, networks, volumes and images of its
@@ -19,7 +20,7 @@ import (
 type Pods struct {
 	State string // the file; "" for none
 	held  *podMemory
-	looks int // how often it was asked
+	looks atomic.Int64 // how often it was asked
 }
 
 // A podMemory is what the engines know.
@@ -176,8 +177,7 @@ func (p *Pods) Run(argv ...string) (Answer, bool) {
 	if m.Engines[argv[0]] == nil {
 		return Answer{}, false
 	}
-	p.looks++
-	run := podRun{m: m, e: m.Engines[argv[0]], engine: argv[0], look: p.looks}
+	run := podRun{m: m, e: m.Engines[argv[0]], engine: argv[0], look: int(p.looks.Add(1))}
 	out, err := run.act(argv[1:])
 	if run.changed {
 		m.Calls = append(m.Calls, strings.Join(argv, " "))
