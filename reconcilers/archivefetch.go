@@ -51,18 +51,22 @@ type openArchive struct {
 	io.Closer
 }
 
+// archiveFile is where a glyph's archive lies: the file that the scroll names, or a download
+// of this run; "" for neither.
+func (w *World) archiveFile(g *scrolls.Glyph) string {
+	if file := g.Files["source"]; file != "" {
+		return file
+	}
+	w.Host.archives.mu.Lock()
+	defer w.Host.archives.mu.Unlock()
+	return w.Host.archives.got[archiveSum(g.Attrs)]
+}
+
 // openArchive opens a glyph's archive, from wherever its bytes are: the file that the
 // scroll names, a download, or the journal.
 func (w *World) openArchive(g *scrolls.Glyph) (*openArchive, error) {
-	from, sum := shownSource(g.Attrs), archiveSum(g.Attrs)
-	file := g.Files["source"]
-	if file == "" {
-		w.Host.archives.mu.Lock()
-		file = w.Host.archives.got[sum]
-		w.Host.archives.mu.Unlock()
-	}
-	if file != "" {
-		return openPacked(file, from)
+	if file := w.archiveFile(g); file != "" {
+		return openPacked(file, shownSource(g.Attrs))
 	}
 	return w.keptArchive(g)
 }

@@ -208,15 +208,8 @@ func (unpackings) Capture(_ context.Context, w *World, store Store, turns []*Tur
 
 // storeArchive gives the journal a glyph's archive, if it has it not yet.
 func (w *World) storeArchive(store Store, g *scrolls.Glyph) error {
-	sum := archiveSum(g.Attrs)
-	file := g.Files["source"]
-	if file == "" {
-		w.Host.archives.mu.Lock()
-		file = w.Host.archives.got[sum]
-		w.Host.archives.mu.Unlock()
-	}
-	if file != "" {
-		return storeLocal(store, file, sum)
+	if file := w.archiveFile(g); file != "" {
+		return storeLocal(store, file, archiveSum(g.Attrs))
 	}
 	o, err := w.keptArchive(g)
 	if err != nil {
