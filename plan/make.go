@@ -285,7 +285,7 @@ func (m *maker) blame(g *scrolls.Glyph, p scrolls.Problem, other *scrolls.Glyph)
 	if g.At.Filename == "" && !strings.HasPrefix(p.Detail, string(g.Key)) { // it comes from the journal
 		p.Detail = string(g.Key) + ": " + p.Detail
 	}
-	p.Detail = other.Discreet(g.Discreet(p.Detail))
+	p.Detail = other.Hush(g.Hush(p.Detail))
 	placed := scrolls.PlacedProblem{Problem: p, At: g.At}
 	if at, ok := g.Where[p.Attr]; ok {
 		placed.At = at

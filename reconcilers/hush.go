@@ -44,7 +44,20 @@ func (t *Turn) Hush() {
 	}
 }
 
-// hushIn does so in what is shown of an object.
+// omitSecret takes sensitive arguments out of what is shown of an object, before and after.
+func omitSecret(c *Change, glyphs ...*scrolls.Glyph) {
+	for _, g := range glyphs {
+		if g == nil {
+			continue
+		}
+		for _, name := range g.Secret {
+			delete(c.Before, name)
+			delete(c.After, name)
+		}
+	}
+}
+
+// hushIn hushes what is shown of an object.
 func hushIn(view map[string]any, secrets []string) {
 	for name, value := range view {
 		view[name] = hushed(value, secrets)

@@ -221,7 +221,7 @@ func (r sole[S]) change(v view[S], g goal[S]) Change {
 	}
 	if secret(v.glyph) || v.old != nil && secret(v.old) {
 		c.Secret, c.Diff = true, ""
-		g.reason = discreet(&c, v.glyph, v.old)
+		omitSecret(&c, v.glyph, v.old)
 	}
 	return c
 }

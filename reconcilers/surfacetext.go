@@ -28,26 +28,6 @@ func secret(g *scrolls.Glyph) bool {
 	return len(g.Secret) > 0
 }
 
-// discreet takes out of a change what the sensitive values of its glyphs give away, and returns
-// its reason.
-func discreet(c *Change, glyphs ...*scrolls.Glyph) string {
-	c.Irreversible = slices.Clone(c.Irreversible)
-	for _, g := range glyphs {
-		if g == nil {
-			continue
-		}
-		c.Reason = g.Discreet(c.Reason)
-		for i, text := range c.Irreversible {
-			c.Irreversible[i] = g.Discreet(text)
-		}
-		for _, name := range g.Secret {
-			delete(c.Before, name)
-			delete(c.After, name)
-		}
-	}
-	return c.Reason
-}
-
 // argText is what is said of an argument: not of a sensitive one.
 func argText(g *scrolls.Glyph, attr, text string) string {
 	if slices.Contains(g.Secret, attr) {
