@@ -11,32 +11,29 @@ import (
 // Hidden stands for what is sensitive in what is told.
 const Hidden = "(sensitive value)"
 
-// Hush takes out of a text what it has of the glyph's sensitive arguments, the names in them
-// included.
+// Hush takes out of a text what it has of the glyph's sensitive arguments.
 func (g *Glyph) Hush(text string) string {
 	if g == nil || len(g.Secret) == 0 {
 		return text
 	}
-	return Hush(text, g.secretTexts(true))
+	return Hush(text, g.SecretTexts())
 }
 
-// SecretTexts are the texts and numbers in a glyph's sensitive arguments, the longest first. The
-// names in a map, as those of variables, are not among them: what a program says of its
-// variables should still be read.
-func (g *Glyph) SecretTexts() []string { return g.secretTexts(false) }
-
-func (g *Glyph) secretTexts(names bool) []string {
+// SecretTexts are the texts and numbers in a glyph's sensitive arguments, the longest first,
+// since one may be a part of another. The names in a map, as those of variables, are not among
+// them: what is wrong with which should still be read.
+func (g *Glyph) SecretTexts() []string {
 	var all []string
 	for _, attr := range g.Secret {
-		all = appendTexts(all, g.Attrs[attr], names)
+		all = appendTexts(all, g.Attrs[attr])
 	}
 	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	return slices.Compact(all) // the longest first: one may be a part of another
+	return slices.Compact(all)
 }
 
 // appendTexts adds the texts in a value, the lines of one that has several, and what they are
 // within quotes.
-func appendTexts(all []string, value any, names bool) []string {
+func appendTexts(all []string, value any) []string {
 	switch v := value.(type) {
 	case string:
 		for _, text := range append(strings.Split(v, "\n"), v) {
@@ -52,14 +49,11 @@ func appendTexts(all []string, value any, names bool) []string {
 		all = append(all, v.String())
 	case []any:
 		for _, one := range v {
-			all = appendTexts(all, one, names)
+			all = appendTexts(all, one)
 		}
 	case map[string]any:
-		for name, one := range v {
-			if names && name != "" {
-				all = append(all, name)
-			}
-			all = appendTexts(all, one, names)
+		for _, one := range v {
+			all = appendTexts(all, one)
 		}
 	}
 	return all
