@@ -38,8 +38,13 @@ func (e *ends) Bytes() []byte {
 	if !e.lost {
 		return append(bytes.Clone(e.head), tail...)
 	}
-	if i := bytes.IndexByte(tail, '\n'); i >= 0 {
-		tail = tail[i+1:] // not from the middle of a line
+	// Lines are kept whole: in a half one nobody would know the half of a secret, or of a name.
+	head := e.head
+	if i := bytes.LastIndexByte(head, '\n'); i >= 0 {
+		head = head[:i]
 	}
-	return append(append(bytes.Clone(e.head), "\n…\n"...), tail...)
+	if i := bytes.IndexByte(tail, '\n'); i >= 0 {
+		tail = tail[i+1:]
+	}
+	return append(append(bytes.Clone(head), "\n…\n"...), tail...)
 }

@@ -18,6 +18,7 @@ func TestEndsKeepsBothEnds(t *testing.T) {
 		{[]string{"abcdefgh"}, "abcdefgh"},
 		{[]string{"abc", "def", "g\nhi"}, "abcd\n…\nhi"},
 		{[]string{"abcdefghij\nkl"}, "abcd\n…\nkl"},
+		{[]string{"a\nbcdefg\nhi"}, "a\n…\nhi"}, // whole lines
 		{[]string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "\n", "n", "o"}, "abcd\n…\nno"},
 	} {
 		e := &ends{limit: 4}
