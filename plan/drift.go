@@ -203,7 +203,7 @@ func (d *Drift) JSON(w io.Writer) error {
 	}
 	slices.SortStableFunc(moved, func(a, b MovedJSON) int { return strings.Compare(a.Key, b.Key) })
 	return WriteJSON(w, map[string]any{
-		"format_version": FormatVersion, "name": d.Name, "host": d.Host, "revision": d.Revision, "busy": busyJSON(d.Busy),
+		"format_version": FormatVersion, "name": d.Name, "host": d.Host, "revision": d.Revision, "busy": d.Busy,
 		"moved": moved, "summary": map[string]int{
 			"scroll": d.counts()[ByScroll], "host": d.counts()[ByHost], "both": d.counts()[ByBoth], "unmoved": d.Still,
 		},

@@ -16,22 +16,22 @@ const FormatVersion = "1"
 
 // A Document is a plan as JSON; docs/plan.schema.json describes it.
 type Document struct {
-	FormatVersion string       `json:"format_version"`
-	Name          string       `json:"name"`
-	Host          string       `json:"host"`
-	Revision      int          `json:"revision"`
-	Changes       []ChangeJSON `json:"changes"`
-	Updates       int          `json:"updates"`
-	Due           []string     `json:"due"`
-	Recovers      *Recovery    `json:"recovers"`
-	Busy          *BusyJSON    `json:"busy"`        // null: no other golem is at work
-	RollbackTo    *int         `json:"rollback_to"` // null: it is no rollback
-	Pending       *PendingJSON `json:"pending"`     // null: no run waits to be confirmed
-	Units         Units        `json:"units"`
-	Summary       Summary      `json:"summary"`
-	Unknown       []string     `json:"unknown"`
-	ByProducts    []string     `json:"by_products"`
-	LeftOut       *LeftOut     `json:"left_out"` // null: the run is about everything
+	FormatVersion string        `json:"format_version"`
+	Name          string        `json:"name"`
+	Host          string        `json:"host"`
+	Revision      int           `json:"revision"`
+	Changes       []ChangeJSON  `json:"changes"`
+	Updates       int           `json:"updates"`
+	Due           []string      `json:"due"`
+	Recovers      *Recovery     `json:"recovers"`
+	Busy          *state.Holder `json:"busy"`        // null: no other golem is at work
+	RollbackTo    *int          `json:"rollback_to"` // null: it is no rollback
+	Pending       *PendingJSON  `json:"pending"`     // null: no run waits to be confirmed
+	Units         Units         `json:"units"`
+	Summary       Summary       `json:"summary"`
+	Unknown       []string      `json:"unknown"`
+	ByProducts    []string      `json:"by_products"`
+	LeftOut       *LeftOut      `json:"left_out"` // null: the run is about everything
 }
 
 // ChangeJSON is one glyph's part as JSON.
@@ -55,7 +55,7 @@ type ChangeJSON struct {
 func (p *Plan) Document() Document {
 	d := Document{
 		FormatVersion: FormatVersion, Name: p.Name, Host: p.Host, Revision: p.Revision,
-		Changes: []ChangeJSON{}, Updates: len(p.Updates), Due: []string{}, Recovers: p.Recovers, Busy: busyJSON(p.Busy), Pending: p.Pending.JSON(),
+		Changes: []ChangeJSON{}, Updates: len(p.Updates), Due: []string{}, Recovers: p.Recovers, Busy: p.Busy, Pending: p.Pending.JSON(),
 		LeftOut: p.LeftOut, Units: unitsJSON(p.Effects()), Summary: p.Summary(), Unknown: []string{}, ByProducts: []string{},
 	}
 	for _, c := range p.Changes() {

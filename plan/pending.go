@@ -56,25 +56,7 @@ func (p *Pending) Sentence() string {
 
 // busySentence tells that another golem is at work.
 func busySentence(h *state.Holder) string {
-	since := h.Since
-	if at, err := time.Parse(time.RFC3339, h.Since); err == nil {
-		since = clock(at.Local())
-	}
-	return fmt.Sprintf("Another golem is at work, process %d since %s: this is a state in between. Plan again once it has ended.", h.PID, since)
-}
-
-// BusyJSON is another golem that is at work, as JSON has it.
-type BusyJSON struct {
-	PID   int    `json:"pid"`
-	Since string `json:"since"`
-}
-
-// busyJSON is how documents tell it; nil stays nil.
-func busyJSON(h *state.Holder) *BusyJSON {
-	if h == nil {
-		return nil
-	}
-	return &BusyJSON{h.PID, h.Since}
+	return fmt.Sprintf("Another golem is at work, process %d since %s: this is a state in between. Plan again once it has ended.", h.PID, clockOf(h.Since))
 }
 
 // PendingJSON is a run that waits to be confirmed, as JSON has it.
@@ -86,10 +68,13 @@ type PendingJSON struct {
 }
 
 // Clock is the moment as this host's clock shows it.
-func (p *PendingJSON) Clock() string {
-	at, err := time.Parse(time.RFC3339, p.Until)
+func (p *PendingJSON) Clock() string { return clockOf(p.Until) }
+
+// clockOf is a moment that is written as RFC 3339 has it; what is not stays as it is.
+func clockOf(written string) string {
+	at, err := time.Parse(time.RFC3339, written)
 	if err != nil {
-		return p.Until
+		return written
 	}
 	return clock(at.Local())
 }

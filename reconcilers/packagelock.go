@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"golem/state"
 )
 
 // A DpkgLockedError says that somebody else works on the packages.
@@ -52,30 +51,15 @@ func (h *Host) locked(out Output) error {
 	return &DpkgLockedError{Path: dpkgLocks[1]}
 }
 
-// lockHolder finds who holds a lock on a file, in the kernel's own list.
+// lockHolder finds who holds a lock on a file; 0 where that cannot be seen.
 func (h *Host) lockHolder(path string) int {
 	f, err := h.openAt(path)
 	if err != nil {
 		return 0
 	}
 	defer f.Close()
-	var st unix.Stat_t
-	if unix.Fstat(int(f.Fd()), &st) != nil {
-		return 0
-	}
-	list, err := os.ReadFile("/proc/locks")
-	if err != nil {
-		return 0
-	}
-	for _, line := range strings.Split(string(list), "\n") {
-		// 1: POSIX  ADVISORY  WRITE 1234 fe:00:5678 0 EOF
-		field := strings.Fields(line)
-		if len(field) < 6 || field[1] == "->" || !strings.HasSuffix(field[5], fmt.Sprintf(":%d", st.Ino)) {
-			continue
-		}
-		if pid, err := strconv.Atoi(field[4]); err == nil && pid > 0 {
-			return pid
-		}
+	if pids := state.Lockers(f); len(pids) > 0 {
+		return pids[0]
 	}
 	return 0
 }

@@ -49,11 +49,11 @@ func (s *scanner) units() ([]Proposal, error) {
 			all = append(all, Proposal{"service", unit, "disabled, and enabled by its package"})
 		}
 	}
-	more, err := s.unitLinks(unitDir, state, left)
+	more, err := s.unitLinks(state, left)
 	if err != nil {
 		return nil, err
 	}
-	users, err := s.userLinks(userUnitDir)
+	users, err := s.userLinks()
 	return slices.Concat(all, more, users), err
 }
 
@@ -61,35 +61,50 @@ func (s *scanner) units() ([]Proposal, error) {
 // that enable them.
 const userUnitDir = "/etc/systemd/user"
 
-// userLinks lists the links there that no package's script made.
-func (s *scanner) userLinks(dir string) ([]Proposal, error) {
+// unitLinksIn are the links in a directory of units, and in the directories in it in which a link
+// stands for a want.
+func (s *scanner) unitLinksIn(dir string) ([]unitLink, error) {
 	names, err := s.w.namesIn(dir)
+	if err != nil {
+		return nil, err
+	}
 	slices.Sort(names)
-	var all []Proposal
+	var all []unitLink
 	for _, name := range names {
-		p := path.Join(dir, name)
-		n, err := s.w.look(p)
-		if err != nil {
-			return nil, err
-		}
-		left, err := s.w.look(strings.Replace(p, userUnitDir, "/var/lib/systemd/deb-systemd-user-helper-enabled", 1))
-		if err != nil {
-			return nil, err
-		}
-		if n.Type == Dir && isWantsDir(name) {
-			more, err := s.userLinks(p)
-			if err != nil {
-				return nil, err
-			}
+		at := path.Join(dir, name)
+		n, err := s.w.look(at)
+		if err == nil && n.Type == Dir && isWantDir(name) {
+			var more []unitLink
+			more, err = s.unitLinksIn(at)
 			all = append(all, more...)
 		}
-		if n.Type == Link && left.Type == Absent && s.owner(p) == "" && !s.log.ran(time.Unix(0, n.Mtime)) {
-			why := "enabled for the managers of all users"
-			if string(n.Target) == "/dev/null" {
-				why = "masked for the managers of all users"
-			}
-			all = append(all, Proposal{"link", p, why})
+		if err != nil {
+			return nil, err
 		}
+		if n.Type == Link {
+			all = append(all, unitLink{at, n})
+		}
+	}
+	return all, nil
+}
+
+// userLinks lists the links for the managers of all users that no package's script made.
+func (s *scanner) userLinks() ([]Proposal, error) {
+	links, err := s.unitLinksIn(userUnitDir)
+	var all []Proposal
+	for _, l := range links {
+		left, err := s.w.look(strings.Replace(l.Path, userUnitDir, "/var/lib/systemd/deb-systemd-user-helper-enabled", 1))
+		if err != nil {
+			return nil, err
+		}
+		if left.Type != Absent || s.owner(l.Path) != "" || s.log.ran(time.Unix(0, l.Node.Mtime)) {
+			continue
+		}
+		why := "enabled for the managers of all users"
+		if string(l.Node.Target) == "/dev/null" {
+			why = "masked for the managers of all users"
+		}
+		all = append(all, Proposal{"link", l.Path, why})
 	}
 	return all, err
 }
@@ -105,7 +120,7 @@ func (s *scanner) leftEnabled() (map[string]bool, error) {
 	dir := helperState + "enabled"
 	names, err := s.w.namesIn(dir)
 	for _, name := range names {
-		if !isWantsDir(name) {
+		if !isWantDir(name) {
 			continue
 		}
 		units, err := s.w.namesIn(path.Join(dir, name))
@@ -125,10 +140,6 @@ func (w *World) namesIn(dir string) ([]string, error) {
 		return nil, err
 	}
 	return w.Host.readDir(dir)
-}
-
-func isWantsDir(name string) bool {
-	return strings.HasSuffix(name, ".wants") || strings.HasSuffix(name, ".requires") || strings.HasSuffix(name, ".upholds")
 }
 
 // maskedByPackage says that a package which is gone but for its configuration left its unit
@@ -164,38 +175,25 @@ func (s *scanner) installs(unit string) bool {
 // unitLinks lists the links beneath a directory of units that no enabling made: the default
 // target, units that lie elsewhere, and what is wanted though it has no [Install] section; and
 // instances that somebody enabled.
-func (s *scanner) unitLinks(dir string, state map[string]string, left map[string]bool) ([]Proposal, error) {
-	names, err := s.w.namesIn(dir)
-	slices.Sort(names)
+func (s *scanner) unitLinks(state map[string]string, left map[string]bool) ([]Proposal, error) {
+	links, err := s.unitLinksIn(unitDir)
 	var all []Proposal
-	for _, name := range names {
-		p := path.Join(dir, name)
-		n, err := s.w.look(p)
-		if err != nil {
-			return nil, err
-		}
-		if n.Type == Dir && isWantsDir(name) {
-			more, err := s.unitLinks(p, state, left)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, more...)
-		}
-		if n.Type != Link || s.shipped[p] != "" || string(n.Target) == "/dev/null" {
+	for _, l := range links {
+		if s.shipped[l.Path] != "" || string(l.Node.Target) == "/dev/null" {
 			continue
 		}
-		is := state[name]
+		dir, name := split(l.Path)
 		template, instance := templateOf(name)
-		switch {
+		switch is := state[name]; {
 		case dir == unitDir && name == "default.target":
-			all = append(all, Proposal{"link", p, "the host starts into it"})
+			all = append(all, Proposal{"link", l.Path, "the host starts into it"})
 		case dir == unitDir && is == "linked":
-			all = append(all, Proposal{"link", p, "a unit that lies elsewhere"})
+			all = append(all, Proposal{"link", l.Path, "a unit that lies elsewhere"})
 		case dir == unitDir: // an alias, made with its unit
 		case instance && !left[name]:
 			all = append(all, Proposal{"service", name, fmt.Sprintf("an instance of %s, enabled by hand", template)})
 		case !instance && !left[name] && is != "alias" && !s.installs(name):
-			all = append(all, Proposal{"link", p, "made by hand: the unit does not say how it is enabled"})
+			all = append(all, Proposal{"link", l.Path, "made by hand: the unit does not say how it is enabled"})
 		}
 	}
 	return all, err

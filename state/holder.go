@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,8 +13,8 @@ import (
 
 // A Holder is another golem that holds the journal: its process, and since when.
 type Holder struct {
-	PID   int
-	Since string // RFC 3339
+	PID   int    `json:"pid"`
+	Since string `json:"since"` // RFC 3339
 }
 
 // Snapshot is that of a journal that another golem may be writing: Busy says so.
@@ -43,27 +44,35 @@ func holder(path string) *Holder {
 	if locked.PID == 0 { // whoever lets go of it empties the file
 		return nil
 	}
-	var st unix.Stat_t
-	if unix.Fstat(int(f.Fd()), &st) != nil || !flocked(locked.PID, st.Ino) {
+	if !slices.Contains(Lockers(f), locked.PID) {
 		return nil // that golem died
 	}
 	return &Holder{locked.PID, locked.Since}
 }
 
-// flocked says whether a process has a flock on a file of that number. The devices that the
-// kernel tells are not those of stat everywhere.
-func flocked(pid int, inode uint64) bool {
-	f, err := os.Open("/proc/locks")
-	if err != nil {
-		return false
+// Lockers are the processes that hold a lock of any sort on an open file, as the kernel lists
+// them; none where that cannot be seen. The devices that it tells are not those of stat
+// everywhere, so that files are told apart by their numbers alone.
+func Lockers(f *os.File) []int {
+	var st unix.Stat_t
+	if unix.Fstat(int(f.Fd()), &st) != nil {
+		return nil
 	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		// 1: FLOCK  ADVISORY  WRITE 4711 fe:01:1234 0 EOF
+	list, err := os.Open("/proc/locks")
+	if err != nil {
+		return nil
+	}
+	defer list.Close()
+	var all []int
+	for lines := bufio.NewScanner(list); lines.Scan(); {
+		// 1: FLOCK  ADVISORY  WRITE 4711 fe:01:1234 0 EOF; one that waits has "->" after its number
 		words := strings.Fields(lines.Text())
-		if len(words) >= 6 && words[1] == "FLOCK" && words[4] == strconv.Itoa(pid) && strings.HasSuffix(words[5], fmt.Sprintf(":%d", inode)) {
-			return true
+		if len(words) < 6 || words[1] == "->" || !strings.HasSuffix(words[5], fmt.Sprintf(":%d", st.Ino)) {
+			continue
+		}
+		if pid, err := strconv.Atoi(words[4]); err == nil && pid > 0 {
+			all = append(all, pid)
 		}
 	}
-	return false
+	return all
 }
