@@ -222,7 +222,7 @@ func TestContainersImageIsPulledAndGoes(t *testing.T) {
 	m.declare(strings.Replace(strings.Replace(two("two"), `"env"]`, `"end", "1"]`, 1), `"stopped"`, `"running"`, 1) + "policy {\n  retry {\n    max_attempts = 1\n  }\n}\n")
 	bad := m.golem(3, "apply", "--auto-approve", site)
 	said += bad.stdout + bad.stderr + m.plan("--destroy")
-	says(t, bad.stdout, "WORD=(sensitive)")
+	says(t, bad.stdout, "WORD=(sensitive value)")
 	says(t, said, "Images golem pulled - podman:oci-archive:/srv/pod.tar removed: nothing needs it any more")
 	said += m.golem(0, "show").stdout + m.golem(0, "history").stdout + m.golem(0, "state", "list").stdout + m.golem(0, "state", "show", "container:two").stdout
 	said += m.must("podman", "inspect", "--format", "{{.Config.CreateCommand}}", "two")

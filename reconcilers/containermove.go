@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"golem/scrolls"
@@ -279,14 +278,7 @@ func (k *containerMove) broken(ctx context.Context, p *pod, err error) error {
 	if lerr != nil {
 		return err // it says enough without them
 	}
-	text := string(out.Stdout) + string(out.Stderr)
-	if slices.Contains(k.glyph.Secret, "env") {
-		for _, value := range object(k.glyph.Attrs, "env") {
-			if hidden, _ := value.(string); hidden != "" {
-				text = strings.ReplaceAll(text, hidden, "(sensitive)")
-			}
-		}
-	}
+	text := k.glyph.Hush(string(out.Stdout) + string(out.Stderr))
 	if slices.Contains(k.glyph.Secret, "command") {
 		text = "(its command is sensitive: what it said is not shown)"
 	}
